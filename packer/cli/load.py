@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +78,30 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def run(arguments: argparse.Namespace) -> None:
     """Load, print, call."""
+    with _signals_end_process():
+        _run(arguments)
+
+
+@contextlib.contextmanager
+def _signals_end_process() -> Iterator[None]:
+    """Let SIGINT, SIGTERM and SIGHUP end the process at once, unless they are ignored.
+
+    A handler of Python's would run only after the code of the library returns.
+    """
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        handlers = {n: handler for n in numbers if callable(handler := signal.getsignal(n))}
+    try:
+        for number in handlers:
+            signal.signal(number, signal.SIG_DFL)
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _run(arguments: argparse.Namespace) -> None:
     import runtime
 
     module = runtime.load(arguments.library, key=arguments.key)

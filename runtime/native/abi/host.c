@@ -34,10 +34,9 @@ static void *suspend(void) { return NULL; }
 
 static void resume(void *state) { (void)state; }
 
-static int poll(int64_t *next) {
-  (void)next;
-  return 0;
-}
+static int64_t now(void) { return 0; }
+
+static int poll(void) { return 0; }
 
 struct host host = {
     .find_import = find_import,
@@ -47,5 +46,6 @@ struct host host = {
     .forget_context = forget_context,
     .suspend = suspend,
     .resume = resume,
+    .now = now,
     .poll = poll,
 };

@@ -36,9 +36,12 @@ struct host {
   void *(*suspend)(void);
   void (*resume)(void *state); /* never called with NULL */
 
-  /* Handle pending signals. Returns -1 with the error raised to end the running bytecode. `*next`
-   * is 0 at the first call in a run; the host stores the time of the next call there. */
-  int (*poll)(int64_t *next);
+  /* Return the time in milliseconds of a clock that is cheap to read, and may advance in steps of
+   * some milliseconds; constant if `poll` does nothing. */
+  int64_t (*now)(void);
+
+  /* Handle pending signals. Returns -1 with the error raised to end the running bytecode. */
+  int (*poll)(void);
 };
 
 extern struct host host;

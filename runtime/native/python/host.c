@@ -15,30 +15,20 @@
 
 /* ---- Signals during long runs of bytecode */
 
-/* Another thread may take 5 ms to release the GIL, so a run requests it at most once per period. */
-enum { PERIOD_MS = 50 };
-
-static int64_t now_ms(void) {
+static int64_t now(void) {
   struct timespec now = {0};
   (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* Stores the exception for the call that it ends, as for an exception of a callback. */
-static int check_signals(void) {
+static int poll(void) {
+  if (!interpreter_runs()) return 0;
   PyGILState_STATE gil = PyGILState_Ensure();
   int status = PyErr_CheckSignals();
   if (status != 0) exception_store();
   PyGILState_Release(gil);
   return status;
-}
-
-static int poll(int64_t *next) {
-  int64_t now = now_ms();
-  int is_first = *next == 0;
-  if (now < *next) return 0;
-  *next = now + PERIOD_MS;
-  return is_first || !interpreter_runs() ? 0 : check_signals();
 }
 
 /* ---- Global functions, and printing */
@@ -101,6 +91,7 @@ void host_fill(void) {
       .forget_context = imports_forget,
       .suspend = suspend,
       .resume = resume,
+      .now = now,
       .poll = poll,
   };
 }

@@ -19,17 +19,30 @@ int vm_execute_instrumented(struct vm_run *run, dso_any *result);
 int vm_instrument(const struct vm_run *run, const struct vm_instruction *at, const dso_any *args,
                   const dso_any *value);
 
-/* The number of backward jumps and calls of routines between two polls: about 100 us. */
-enum { POLL_STEPS = 1 << 16 };
-
 /* ---- Polling, so that a run without end can be interrupted */
 
-static int poll(struct vm_run *run) {
-  run->steps = POLL_STEPS;
-  return host.poll(&run->next_poll);
+/* The most steps of work between two readings of the clock: about 100 us, if a step is a jump, and a
+ * call 16 times as short. Calls may take any time: after one that moved the clock, each instruction
+ * reads it, and then fewer and fewer do. */
+enum { MOST_STEPS = 1 << 16, CALL_STEPS = MOST_STEPS / 16, BUILTIN_STEPS = MOST_STEPS / 64 };
+
+/* Another thread may take 5 ms to release the GIL, so a run requests it at most once per period. */
+enum { POLL_MS = 50 };
+
+static __attribute__((noinline, cold)) int poll(struct vm_pace *pace) {
+  int64_t before = pace->now;
+  pace->now = host.now();
+  pace->most = pace->now != before ? 1 : pace->most < MOST_STEPS ? 2 * pace->most : MOST_STEPS;
+  pace->steps = pace->most;
+  if (pace->now < pace->next_poll) return 0;
+  pace->next_poll = pace->now + POLL_MS;
+  return host.poll();
 }
 
-static inline int step(struct vm_run *run) { return --run->steps > 0 ? 0 : poll(run); }
+/* Begin an instruction of some steps. Returns 0, or -1 with the error of a signal raised. */
+static inline int step(struct vm_run *run, int64_t steps) {
+  return (run->pace.steps -= steps) > 0 ? 0 : poll(&run->pace);
+}
 
 /* ---- Calls */
 
@@ -59,7 +72,7 @@ static int enter(struct vm_run *run, const struct vm_routine *routine, const dso
                  int32_t num_args, const dso_any *saved, int32_t num_saved,
                  const struct vm_instruction *at) {
   size_t first = (size_t)(args - run->values);
-  if (step(run) != 0) return -1;
+  if (step(run, 1) != 0) return -1;
   if (num_args + num_saved != routine->num_args)
     return raised_format("TypeError", "%.80s: expected %d arguments, found %d", routine->name,
                          (int)routine->num_args, (int)(num_args + num_saved));
@@ -135,6 +148,7 @@ vm_loop(struct vm_run *run, dso_any *result, struct vm_cost *costs, int is_instr
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) VM_RETURN ends the first frame */
     switch (at->operation) {
       case VM_RUN_FUNCTION:
+        if (step(run, CALL_STEPS) != 0) return -1;
         args = gather(vm, routine, at, registers);
         value = (dso_any){.type_index = DSO_NONE};
         if (vm_call_function(at->function, args, at->num_args, &value) != 0) return -1;
@@ -143,6 +157,7 @@ vm_loop(struct vm_run *run, dso_any *result, struct vm_cost *costs, int is_instr
         store(registers, at++->dst, value);
         continue;
       case VM_RUN_BUILTIN:
+        if (step(run, BUILTIN_STEPS) != 0) return -1;
         args = gather(vm, routine, at, registers);
         value = (dso_any){.type_index = DSO_NONE};
         if (at->builtin(run, args, at->num_args, &value) != 0) return -1;
@@ -154,6 +169,7 @@ vm_loop(struct vm_run *run, dso_any *result, struct vm_cost *costs, int is_instr
         args = gather(vm, routine, at, registers);
         closure = own_closure(vm, args);
         if (closure == NULL) {
+          if (step(run, CALL_STEPS) != 0) return -1;
           value = (dso_any){.type_index = DSO_NONE};
           if (call_foreign_closure(at, args, &value) != 0) return -1;
           if (is_instrumented && tell(run, at, args, &value) != 0) return -1;
@@ -174,12 +190,12 @@ vm_loop(struct vm_run *run, dso_any *result, struct vm_cost *costs, int is_instr
         store(registers, at++->dst, any_of_object(value.v_ptr));
         continue;
       case VM_JUMP_BACK:
-        if (step(run) != 0) return -1;
+        if (step(run, 1) != 0) return -1;
         at = at->target;
         continue;
       case VM_JUMP: at = at->target; continue;
       case VM_JUMP_BACK_IF_ZERO:
-        if (step(run) != 0) return -1;
+        if (step(run, 1) != 0) return -1;
         if ((condition = is_zero(routine, &registers[at->dst])) < 0) return -1;
         at = condition ? at->target : at + 1;
         continue;

@@ -45,6 +45,7 @@ VM_BUILTIN(vm_alloc_storage) {
   if (vm_nbytes("vm.builtin.alloc_storage: a storage", args[3].v_dtype, dims.ndim, dims.dims,
                 &nbytes) != 0)
     return -1;
+  vm_count_bytes(run, nbytes);
   struct vm_storage *storage = vm_pool_alloc(vm->pools[index], nbytes);
   if (storage == NULL) return -1;
   *result = any_of_object(storage);
@@ -102,6 +103,15 @@ static int give(dso_tensor_object *tensor, dso_any *result) {
   if (tensor == NULL) return -1;
   *result = any_of_object(tensor);
   return 0;
+}
+
+static int give_copy(struct vm_run *run, dso_tensor_object *copy, dso_any *result) {
+  size_t nbytes;
+  if (copy == NULL) return -1;
+  const DLTensor *tensor = &copy->tensor;
+  if (dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) == 0)
+    vm_count_bytes(run, nbytes);
+  return give(copy, result);
 }
 
 /* A view of a borrowed tensor. The result inherits the read-only mark of `value`. */
@@ -170,7 +180,7 @@ VM_BUILTIN(vm_to_device) {
   if (check_scope("to_device", device, args, num_args, 3) != 0) return -1;
   if (tensor->device.device_type != device.device_type ||
       tensor->device.device_id != device.device_id)
-    return give(vm_tensor_copy(pool, tensor), result);
+    return give_copy(run, vm_tensor_copy(pool, tensor), result);
   any_retain(&args[0]);
   *result = args[0];
   return 0;
@@ -184,7 +194,7 @@ VM_BUILTIN(vm_ensure_zero_offset) {
   if (tensor->byte_offset != 0) {
     struct vm_pool *pool =
         pool_of(vm_of_run(run), tensor->device.device_type, tensor->device.device_id);
-    return pool != NULL ? give(vm_tensor_copy_value(pool, &args[0]), result) : -1;
+    return pool != NULL ? give_copy(run, vm_tensor_copy_value(pool, &args[0]), result) : -1;
   }
   any_retain(&args[0]);
   *result = args[0];

@@ -12,6 +12,14 @@ enum { ROOM_VALUES = 192, ROOM_FRAMES = 8 };
 /* The number of active runs in this thread, each called by the previous one. */
 static _Thread_local int num_runs;
 
+/* How the last run of this thread polled; the next one continues if the clock did not move. */
+static _Thread_local struct vm_pace thread_pace;
+
+static struct vm_pace begin_pace(void) {
+  int64_t now = host.now(), steps = now == thread_pace.now ? thread_pace.most : 1;
+  return (struct vm_pace){.steps = steps, .most = steps, .now = now, .next_poll = now + POLL_MS};
+}
+
 /* ---- Calls */
 
 /* The result of a function must be an owned value. */
@@ -74,12 +82,13 @@ int vm_call(const struct vm_routine *routine, const dso_any *args, int32_t num_a
                        .frames = frames,
                        .values_capacity = ROOM_VALUES,
                        .frames_capacity = ROOM_FRAMES,
-                       .steps = POLL_STEPS,
+                       .pace = begin_pace(),
                        .room_values = values,
                        .room_frames = frames};
   num_runs++;
   int status = start(&run, routine, args, num_args, result);
   num_runs--;
+  thread_pace = run.pace;
   while (run.num_frames > 0) pop(&run);
   vm_stack_end_views(&run);
   if (run.values != values) free(run.values);

@@ -24,14 +24,21 @@ struct borrowed_view {
   int64_t dims[];
 };
 
+/* When a run polls for signals (loop.h): by work, so that the clock is read rarely. */
+struct vm_pace {
+  int64_t steps;     /* of work until the clock is read */
+  int64_t most;      /* `steps` starts from it: doubled if the clock did not move, else 1 */
+  int64_t now;       /* when the clock was read, in milliseconds */
+  int64_t next_poll; /* the same for signals */
+};
+
 struct vm_run {
   struct vm *vm;
   dso_any *values; /* of all frames: registers, then space for arguments */
   struct vm_frame *frames;
   size_t num_values, values_capacity, num_frames, frames_capacity;
   struct borrowed_view *views;
-  int32_t steps; /* until the next poll */
-  int64_t next_poll;
+  struct vm_pace pace;
   dso_any *room_values; /* on the C stack, used until the first allocation */
   struct vm_frame *room_frames;
   dso_function_object *instrument; /* retained for the run, or NULL */

@@ -170,6 +170,9 @@ int vm_call_function(dso_function_object *function, const dso_any *args, int32_t
 /* The machine of a run. */
 struct vm *vm_of_run(const struct vm_run *run);
 
+/* Count memory that a built-in function allocates, fills or copies as work of the run. */
+void vm_count_bytes(struct vm_run *run, size_t nbytes);
+
 /* A view of a borrowed tensor with another shape, valid until the run ends; NULL with MemoryError
  * raised. */
 DLTensor *vm_borrow_view(struct vm_run *run, const DLTensor *tensor, int32_t ndim,

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
-import threading
-import weakref
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,18 +16,8 @@ from runtime.stream import Reader
 
 from ...support.paths import FOUND
 from ...support.vm_assembler import (
-    SHAPE,
-    VOID,
     Code,
     Program,
-    branch,
-    call,
-    const,
-    func,
-    goto,
-    imm,
-    packed,
-    reg,
     ret,
 )
 
@@ -99,85 +85,6 @@ def test_copied_shared_tuples_are_bounded() -> None:
     main = load(Reader(Program([Code("main", ["x"], [ret(0)], 1)]).payload()))["main"]
     with pytest.raises(ValueError, match="items in tuples, expected at most 1048576 in total"):
         main(value)
-
-
-# ---- Runs without an end
-
-
-def loop() -> Any:
-    """Two jumps, as the library has them."""
-    return model("vm_endless_loop")["main"]
-
-
-def calls() -> Any:
-    """No jump at all: each of 60 functions calls the next one twice."""
-    codes = [
-        Code(f"f{i}", [], [call(VOID, i + 1), call(VOID, i + 1), ret(VOID)], 1) for i in range(60)
-    ]
-    return load(Reader(Program([*codes, Code("f60", [], [ret(VOID)], 1)]).payload()))["f0"]
-
-
-def condition() -> Any:
-    """A branch back, which is always taken."""
-    code = [call(0, 1, imm(0)), branch(0, -1), ret(0)]
-    program = Program([Code("main", [], code, 1), packed("vm.builtin.copy")])
-    return load(Reader(program.payload()))["main"]
-
-
-def nested() -> Any:
-    """The loop in a closure, which a machine calls through another function object."""
-    code = [call(VOID, 2, func(1), const(0)), ret(VOID)]
-    codes = [Code("main", [], code, 1), Code("loop", [], [goto(1), goto(-1)], 1)]
-    program = Program([*codes, packed("vm.builtin.call_tir_dyn")], [(SHAPE, [])])
-    return load(Reader(program.payload()))["main"]
-
-
-@pytest.fixture
-def interrupts() -> Iterator[None]:
-    """Python's own handler of SIGINT, which is not there if the tests were started by nohup."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interrupts")
-@pytest.mark.parametrize("make", [loop, calls, condition, nested])
-def test_ctrl_c_ends_a_run(make: Callable[[], Any]) -> None:
-    """The interrupt arrives as KeyboardInterrupt, and the machine can be called again."""
-    function = make()
-    for _ in range(2):
-        timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            function()
-        timer.join()
-
-
-def test_a_handler_runs_during_a_run() -> None:
-    """A handler that raises nothing does not end the run, whose arguments are freed in the end."""
-    seen: list[int] = []
-
-    def handle(number: int, _: object) -> None:
-        seen.append(number)
-        if len(seen) == 3:
-            raise TimeoutError
-
-    array = np.zeros(64, "float32")
-    gone = weakref.ref(array)
-    code = [call(1, 1, reg(0), reg(0)), goto(-1)]
-    program = Program([Code("main", ["x"], code, 2), packed("vm.builtin.make_tuple")])
-    main = load(Reader(program.payload()))["main"]
-    before = signal.signal(signal.SIGALRM, handle)
-    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
-    try:
-        with pytest.raises(TimeoutError):
-            main((array,))
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert seen == [signal.SIGALRM] * 3
-    del array
-    assert gone() is None
 
 
 # ---- Changes that only a digest could detect

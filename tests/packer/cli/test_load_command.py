@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from packer import export_library
 
 from ...support import models
-from ...support.command_line import ADD, TWO, Packer, done, refused
+from ...support.command_line import ADD, COMMAND, TWO, Packer, done, refused
 
 
 def test_load_prints_tree_and_result(packer: Packer) -> None:
@@ -94,3 +96,35 @@ def test_error_of_a_call_is_one_line(packer: Packer) -> None:
     assert "no function 'ad' in its tree; near" in refused(packer("load", "model.so", "ad"))
     text = refused(packer("load", "model.so", "add", "@x.npy", "1"))
     assert "x.npy: cannot be read: No such file" in text
+
+
+ENDLESS = """
+#include <stdio.h>
+#include <unistd.h>
+static int run(void) { puts("runs"); fflush(stdout); for (;;) sleep(1); return 0; }
+int call(void) { return run(); }
+"""
+CONSTRUCTOR = "__attribute__((constructor)) static void start(void) { run(); }\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("end", ["", CONSTRUCTOR], ids=["call", "constructor"])
+def test_a_signal_ends_a_call_of_c(packer: Packer, tmp_path: Path, end: str, number: int) -> None:
+    """The process ends by the signal while the C code runs: a shell sees 128 and its number."""
+    (tmp_path / "endless.c").write_text(ENDLESS + end)
+    done(packer("export", "endless.so", "endless.c", "--function", "call=int()"))
+    # Python's own handler of SIGINT is not there if the tests were started by nohup.
+    command = [*COMMAND, "load", "--quiet", "endless.so", "call"]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: [signal.signal(n, signal.SIG_DFL) for n in (1, 2)],
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "runs\n"
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (-number, "")
