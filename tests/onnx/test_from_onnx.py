@@ -81,7 +81,7 @@ def test_a_static_model(tmp_path: Path) -> None:
     check(network(), library, arguments(2))
     assert {"bias"} <= set(library.weights) | set(json.loads(record(library))["folded"])
     with pytest.raises(
-        ValueError, match=r"main: input 'z' of float32\[2, 4\]: extent 0, expected 2"
+        ValueError, match=r"main: input 'z' of float32\[2, 4\]: extent of axis 0, expected 2"
     ):
         library["main"](arguments(2)[0], arguments(3)[1])
 
@@ -201,7 +201,7 @@ def test_a_c_program_has_the_same_bits(tmp_path: Path) -> None:
     lines = [" ".join(["call 0 main", *map(tensor, args)]) for args in calls]
     lines.insert(0, f"load {path}")
     printed = run_by_c(*lines)
-    assert "main: input 'z' of float32[batch, 4]: extent 0, expected 1, found 2" in printed
+    assert "main: input 'z' of float32[batch, 4]: extent of axis 0, expected 1, found 2" in printed
     assert printed == run_by_python_alone(*lines)
 
 

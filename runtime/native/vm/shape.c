@@ -107,10 +107,11 @@ static int are_ints(const char *name, const dso_any *args, int number, int64_t c
   return 0;
 }
 
-static int refuse_extent(const dso_any *context, int64_t index, int64_t expected, int64_t found) {
+static int refuse_extent(const dso_any *context, int64_t axis, int64_t expected, int64_t found) {
   char text[VM_CONTEXT_SIZE];
-  return raised_format("ValueError", "%sextent %" PRId64 ", expected %" PRId64 ", found %" PRId64,
-                       vm_context(context, text), index, expected, found);
+  return raised_format("ValueError",
+                       "%sextent of axis %" PRId64 ", expected %" PRId64 ", found %" PRId64,
+                       vm_context(context, text), axis, expected, found);
 }
 
 /* Match a number against one pair. `index` is the index of the extent, for messages. */

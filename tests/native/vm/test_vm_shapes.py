@@ -51,8 +51,8 @@ def test_extents_are_matched_and_made(wrap: Callable[[Any], Any]) -> None:
     match = shape_function(*pairs(1, 0, 1, 1, 0, 4, 2, 0, 3, 1))
     assert match(wrap((2, 3, 4, 5, 3))) == (3, 9, 2)
     for wrong, text in [
-        ((2, 3, 5, 5, 3), "extent 2, expected 4, found 5"),
-        ((2, 3, 4, 5, 2), "extent 4, expected 3, found 2"),
+        ((2, 3, 5, 5, 3), "extent of axis 2, expected 4, found 5"),
+        ((2, 3, 4, 5, 2), "extent of axis 4, expected 3, found 2"),
         ((2, 3), "2 dimensions, expected 5"),
     ]:
         with pytest.raises(ValueError, match=rf"ErrorContext\(fn=main, param=x\): {text}"):

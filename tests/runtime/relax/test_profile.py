@@ -106,7 +106,7 @@ def test_a_profile_needs_a_function_and_a_number(model: Any) -> None:
         machine.profile("mian")
     with pytest.raises(ValueError, match="number 0, expected at least 1"):
         machine.profile("main", np.ones((1, 40), "f4"), number=0)
-    with pytest.raises(ValueError, match="extent 1, expected 40"):
+    with pytest.raises(ValueError, match="extent of axis 1, expected 40"):
         machine.profile("main", np.ones((1, 41), "f4"))
 
 
