@@ -520,12 +520,10 @@ class VirtualMachine:
 
         A row for each instruction that was run, in the order of the code.
         """
-    def function(
-        self, name: str, signature: str, params: tuple[str, ...], owner: object, /
-    ) -> Function | None:
+    def function(self, name: str, params: tuple[str, ...], owner: object, /) -> Function | None:
         """Return a function of the bytecode, which keeps `owner` alive, or None.
 
-        `params` are the names of its parameters.
+        `params` are the names of its parameters; ``owner.signature(name)`` is its signature.
         """
 
 def fail_allocation(n: int, /) -> int:

@@ -14,7 +14,7 @@ from .strict_json import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     Ends = tuple[tuple["TensorInfo", ...], tuple["TensorInfo", ...]]
@@ -46,6 +46,13 @@ class TensorInfo(NamedTuple):
     def __str__(self) -> str:
         layout = f" as {self.layout}" if self.layout else ""
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]{layout}"
+
+
+def signature_text(function: str, inputs: Iterable[object], outputs: Sequence[object]) -> str:
+    """Return the signature of a function: ``"main(x: float32[1, 3]) -> y: float32[1, 10]"``."""
+    result = ", ".join(map(str, outputs))
+    result = result if len(outputs) == 1 else f"({result})"
+    return f"{function}({', '.join(map(str, inputs))}) -> {result}"
 
 
 class GraphNode(NamedTuple):

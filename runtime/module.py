@@ -171,6 +171,11 @@ class Module:
         """The record of a model that this module carries, or None."""
         return None
 
+    @property
+    def own_callees(self) -> frozenset[str]:
+        """The names of the functions that the code of this module calls: a model's operators."""
+        return frozenset()
+
     # ---- properties
 
     @property

@@ -52,6 +52,18 @@ function plural(count, word) {
   return `${whole(count)} ${word}${count === 1 ? "" : "s"}`;
 }
 
+// The children of an element that shows a name: it may break after a separator, rarely elsewhere.
+const WIDEST_PART = 32; // characters
+
+function makeName(tag, attributes, name) {
+  const parts = name.match(/[^_.:/ -]*[_.:/ -]*/g).filter(Boolean);
+  const element = make(tag, { ...attributes, class: `${attributes.class ?? ""} mono name` },
+    ...parts.flatMap((part) => [part, make("wbr")]));
+  const widest = parts.reduce((most, part) => Math.max(most, part.length), 0);
+  element.style.minWidth = `${Math.min(widest, WIDEST_PART)}ch`;
+  return element;
+}
+
 // A table with a caption; a column is {name, number, cell(row) -> text or element}.
 function table(caption, columns, rows) {
   const head = columns.map((c) => make("th", { scope: "col", class: c.number && "number" }, c.name));

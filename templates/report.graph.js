@@ -58,11 +58,13 @@ function makeOperator(row, most, lanes) {
   const types = row.writes.map(([, type]) => type).join(", ") || (row.reads[0] ?? ["", ""])[1];
   const summary = make("summary", {}, makeLanes(row, lanes),
     make("span", { class: `badge ${colourOf(row.kind)}` }, row.kind || "operator"),
-    make("span", { class: "mono node", title: row.name }, row.name),
+    make("span", { class: "mono title", title: row.name }, row.name),
     make("span", { class: "quiet type", title: types }, types),
     make("span", { class: "number" }, flopsText(row.flops)),
     row.flops ? track : make("span", {}));
   const facts = make("dl", { class: "rows" });
+  if (row.function) fillFacts(facts, [["name", make("span", { class: "mono" }, row.name)]]);
+  if (row.flops) fillFacts(facts, [["work", flopsText(row.flops)]]);
   [makeValues("reads", row.reads), makeValues("writes", row.writes)].forEach((list) =>
     list && facts.append(list));
   if (row.function) fillFacts(facts, [["function", make("span", { class: "mono" }, row.function)]]);
@@ -95,12 +97,10 @@ function startGraphSearch(rows) {
 
 function startGraph() {
   if (!data.graph) return false;
-  const { operators, flops, nodes, folded, variants, symbol } = data.graph;
+  const { operators, flops, work, folded } = data.graph;
   byId("graph-lead").textContent =
-    `${plural(nodes, "operator")}, ${flopsText(flops) || "0 FLOP"} for a call` +
-    `${symbol ? ` with ${symbol} = 1` : ""}. A line is a value, ` +
-    "from the operator that makes it to the last one that reads it; weights have no line. " +
-    "A row opens.";
+    `${work}. A line is a value, from the operator that makes it to the last one that reads it; ` +
+    "weights have no line. A row opens.";
   byId("graph-kinds").append(table("Operators by kind", [
     { name: "Kind", cell: ([op]) => make("span", { class: `badge ${colourOf(op)}` }, op) },
     { name: "Number", number: true, cell: ([, count]) => whole(count) },
@@ -113,14 +113,11 @@ function startGraph() {
   const drawn = rows.map((row) => ({ row, element: makeOperator(row, most, lanes) }));
   byId("graph-rows").append(...drawn.map(({ element }) => element));
   startGraphSearch(drawn);
-  if (variants.length) {
-    fillFacts(byId("graph-facts"), [["sets of shapes", variants.map((inputs) => inputs.join(", "))]]);
-  }
   const [summary, list] = byId("graph-folded").children;
   byId("graph-folded").hidden = !folded.length;
   summary.textContent = `Folded weights: ${whole(folded.length)}`;
   list.replaceWith(table("Weights that are not stored, or with other values", [
-    { name: "Weight", cell: ([name]) => make("span", { class: "mono" }, name) },
+    { name: "Weight", cell: ([name]) => makeName("span", {}, name) },
     { name: "Reason", cell: ([, why]) => why },
   ], folded));
   return true;

@@ -4,11 +4,12 @@ const FUNCTIONS_AT_ONCE = 100;
 
 function allFunctions() {
   const library = modules.find((m) => m.typeKey === "library") ?? null;
-  const own = data.functions.map(([name, signature, doc, symbol, abi, gil]) =>
-    ({ name, signature, doc, symbol, abi, gil, module: library }));
+  const own = data.functions.map(([name, signature, doc, symbol, abi, gil, isOperator]) =>
+    ({ name, signature, doc, symbol, abi, gil, isOperator, module: library }));
   const others = modules.filter((m) => m !== library).flatMap((module) =>
     module.functions.map((name, i) =>
-      ({ name, signature: module.signatures[i], doc: "", symbol: "", abi: "", gil: null, module })));
+      ({ name, signature: module.signatures[i], doc: "", symbol: "", abi: "", gil: null,
+        isOperator: false, module })));
   return [...own, ...others].map((f) =>
     ({ ...f, text: `${f.name} ${f.signature ?? ""} ${f.doc}`.toLowerCase() }));
 }
@@ -38,17 +39,33 @@ function reveal(module) {
   byId("storage").scrollIntoView();
 }
 
+// The functions that a model calls are folded; a search finds them too.
+function startOperators(operators) {
+  const fold = byId("functions-operators");
+  const [summary, list] = fold.children;
+  summary.textContent = `${plural(operators.length, "function")} of the model's operators`;
+  fold.addEventListener("toggle", () => {
+    if (!list.children.length) list.append(...operators.map(makeFunction));
+  });
+  return (isShown) => { fold.hidden = !isShown || !operators.length; };
+}
+
 function startFunctions() {
   const functions = allFunctions();
+  const others = functions.filter((f) => !f.isOperator);
+  const showOperators = startOperators(functions.filter((f) => f.isOperator));
   const list = byId("functions-list");
   let limit = FUNCTIONS_AT_ONCE;
   const more = make("button", { type: "button", class: "more" }, `Show ${FUNCTIONS_AT_ONCE} more`);
   list.after(more);
   const draw = () => {
-    const words = byId("functions-query").value.toLowerCase().split(/\s+/);
+    const query = byId("functions-query").value.toLowerCase();
+    const words = query.split(/\s+/);
     const found = functions.filter((f) => words.every((word) => f.text.includes(word)));
-    list.replaceChildren(...found.slice(0, limit).map(makeFunction));
-    more.hidden = found.length <= limit;
+    const listed = query.trim() ? found : others;
+    list.replaceChildren(...listed.slice(0, limit).map(makeFunction));
+    more.hidden = listed.length <= limit;
+    showOperators(!query.trim());
     byId("functions-count").textContent = `${whole(found.length)} of ${whole(functions.length)}`;
   };
   byId("functions-query").addEventListener("input", () => {

@@ -1,11 +1,12 @@
 // The rest of the page, and the start.
 
-const PARTS = { findings: "Problems and notes", storage: "Storage", functions: "Functions",
-  graph: "Graph", weights: "Weights", symbols: "Symbols", startup: "What a load does" };
+const PARTS = { findings: "Problems and notes", graph: "Graph", storage: "Storage",
+  functions: "Functions", weights: "Weights", symbols: "Symbols", startup: "What a load does" };
 
 function startHead() {
   byId("name").textContent = data.name;
   byId("path").textContent = data.path;
+  startModel();
   for (const fact of [["size", exact(data.nbytes)], ...Object.entries(data.overview)]) {
     const group = make("div");
     fillFacts(group, [fact]);
@@ -14,6 +15,15 @@ function startHead() {
   byId("colophon").textContent =
     "Written by packer inspect from the bytes of the file, which was not executed. This page makes " +
     "no network requests.";
+}
+
+function startModel() {
+  byId("model").hidden = !data.graph;
+  if (!data.graph) return;
+  const { signatures, work } = data.graph;
+  byId("signatures").append(...signatures.map((signature) =>
+    make("li", {}, makeSignature({ name: signature.split("(")[0], signature }))));
+  byId("work").textContent = work;
 }
 
 function startFindings() {
@@ -75,8 +85,8 @@ function makeHex(region) {
 
 function makeChildren(region) {
   return table("Parts", [
-    { name: "Name", cell: (r) => make("button",
-      { type: "button", class: "link mono", onclick: () => choose(r) }, r.name) },
+    { name: "Name", cell: (r) => makeName("button",
+      { type: "button", class: "link", onclick: () => choose(r) }, r.name) },
     { name: "Kind", cell: (r) => r.kind },
     { name: "Offset", number: true, cell: (r) => hex(r.offset) },
     { name: "Bytes", number: true, cell: (r) => whole(r.nbytes) },
@@ -120,7 +130,7 @@ function showDetails(region, module) {
 
 function startSymbols() {
   const columns = [
-    { name: "Name", cell: (s) => make("span", {}, make("span", { class: "mono" }, s[0]),
+    { name: "Name", cell: (s) => make("span", {}, makeName("span", {}, s[0]),
       s[5] ? make("span", { class: "quiet meaning" }, s[5]) : "") },
     { name: "Type", cell: (s) => s[1] },
     { name: "Bind", cell: (s) => s[2] },

@@ -54,7 +54,7 @@ FLOORS = {
         {"torch", "__init__"},
     ),
     "packer": (
-        {"dialect", "machine"},
+        {"dialect", "machine", "model_text"},
         {"target"},
         {"files"},
         {"elf"},

@@ -6,10 +6,11 @@ import argparse
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runtime.error import PackerError
+from runtime.error import BlobFormatError, PackerError
+from runtime.module import preorder
 
 from ..files.text import shown_path
 from .parser import CommandParser
@@ -107,6 +108,8 @@ def _run(arguments: argparse.Namespace) -> None:
     module = runtime.load(arguments.library, key=arguments.key)
     if not arguments.quiet:
         write(shown_path(arguments.library))
+        for line in model_lines(module):
+            write(f"  {line}")
         for line in tree_lines(module):
             write(f"  {line}")
     if arguments.call:
@@ -119,8 +122,30 @@ def _run(arguments: argparse.Namespace) -> None:
             _call(module[name], name, texts, quiet=arguments.quiet)
 
 
+def model_lines(root: Module) -> Iterator[str]:
+    """Return the signatures of a model and the size of its graph; nothing of other trees."""
+    try:
+        record = root.model_record
+    except BlobFormatError as error:
+        yield f"note: the graph cannot be read: {error.message}"
+        return
+    if record is not None:
+        from ..model_text import signatures_text, work_text
+
+        main, *others = signatures_text(record)
+        yield main
+        yield from (f"  also {text}" for text in others[:_MAX_NAMES])
+        if len(others) > _MAX_NAMES:
+            yield f"  also {len(others) - _MAX_NAMES} more sets of shapes"
+        yield f"graph: {work_text(record)}"
+
+
 def tree_lines(root: Module) -> Iterator[str]:
-    """Draw a tree: one line for each module, indented below its importer, imports in order."""
+    """Draw a tree: one line for each module, indented below its importer, imports in order.
+
+    The functions that a model calls, its operators, are counted.
+    """
+    operators = frozenset().union(*(module.own_callees for module in preorder(root)))
     seen: set[int] = set()
     pending = [(root, 0)]
     while pending:
@@ -130,7 +155,7 @@ def tree_lines(root: Module) -> Iterator[str]:
             yield f"{indent}{module.type_key} (as above)"
             continue
         seen.add(id(module))
-        yield f"{indent}{module.type_key}{_names(module)}"
+        yield f"{indent}{module.type_key}{_names(module, operators)}"
         pending += [(imported, depth + 1) for imported in reversed(module.imported_modules)]
 
 
@@ -156,10 +181,15 @@ def _number(text: str) -> Any:
     return text
 
 
-def _names(module: Module) -> str:
-    names = module.function_names()
-    more = f", and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return f": {', '.join(names[:_MAX_NAMES])}{more}" if names else ""
+def _names(module: Module, operators: Container[str]) -> str:
+    found = module.function_names()
+    names = [name for name in found if name not in operators]
+    shown = names[:_MAX_NAMES]
+    if more := len(names) - len(shown):
+        shown.append(f"and {more} more")
+    if folded := len(found) - len(names):
+        shown.append(f"{folded} function{'' if folded == 1 else 's'} of operators")
+    return f": {', '.join(shown)}" if shown else ""
 
 
 def _call(function: Callable[..., Any], name: str, texts: Sequence[str], *, quiet: bool) -> None:

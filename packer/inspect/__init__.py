@@ -52,6 +52,7 @@ from .tree import (
     find_encrypted,
     read_blob,
     verify_checksums,
+    with_operators,
 )
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         metadata=read_metadata(image, dynamic.symbols),
         root=tree.modules[0].type_key if tree.modules else None,
         modules=tree.modules,
-        functions=functions,
+        functions=with_operators(functions, tree.root),
         entry=entry,
         cpu=cpu,
         graph=graph,

@@ -6,12 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from runtime._core import built_in_names, vm_builtin_names
-from runtime.error import BlobFormatError
-from runtime.graph.graph import COPY, NOP
-from runtime.graph.json import parse_graph
 from runtime.module import preorder
 from runtime.modules.graph_executor import GraphExecutorFactory
-from runtime.modules.vm import PACKED, VMExecutable
+from runtime.modules.vm import VMExecutable
 
 if TYPE_CHECKING:
     from runtime.module import Module
@@ -31,20 +28,10 @@ def missing_callees(report: LibraryReport, root: Module) -> Iterator[tuple[str, 
             yield what, sorted(called - below - provided)
 
 
-def _calls_of(module: Module) -> tuple[str, set[str]]:
+def _calls_of(module: Module) -> tuple[str, frozenset[str]]:
     """Return the name of a check, and the functions that the module calls; "" if it calls none."""
     if isinstance(module, VMExecutable):
-        called = {f.name for f in module.functions if f.kind == PACKED}
-        return BYTECODE, called - set(vm_builtin_names())
+        return BYTECODE, module.own_callees - set(vm_builtin_names())
     if isinstance(module, GraphExecutorFactory):
-        return GRAPH, _operators(module)
-    return "", set()
-
-
-def _operators(factory: GraphExecutorFactory) -> set[str]:
-    """Return the functions of a graph; none if it is malformed, which `check_library` reports."""
-    try:
-        graph = parse_graph(factory.graph_json)
-    except BlobFormatError:
-        return set()
-    return {node.function for node in graph.nodes if node.function is not None} - {NOP, COPY}
+        return GRAPH, module.own_callees
+    return "", frozenset()

@@ -80,20 +80,3 @@ def read_graph(root: Module | None, notes: list[str]) -> GraphReport | None:
             record.folded,
         )
     return None
-
-
-def symbolic_extent(graph: GraphReport) -> str | None:
-    """Return the name of the extent that each call may choose, if there is one."""
-    extents = (extent for info in graph.inputs for extent in info.shape)
-    return next((extent for extent in extents if isinstance(extent, str)), None)
-
-
-def flops_text(flops: int) -> str:
-    """Return a number of floating-point operations: ``"3.64 GFLOP"``."""
-    if flops < 1000:
-        return f"{flops} FLOP"
-    number, units = float(flops), iter(("", "k", "M", "G", "T"))
-    unit = next(units)
-    while number >= 999.5 and unit != "T":
-        number, unit = number / 1000, next(units)
-    return f"{number:.3g} {unit}FLOP"

@@ -86,6 +86,8 @@ class FunctionReport:
         The parameters, from the facts.
     metadata : str or None
         TVM's function of the library that returns its types. Inspection never runs it.
+    is_operator : bool
+        True if a model of the library calls it.
     """
 
     name: str
@@ -97,6 +99,7 @@ class FunctionReport:
     doc: str
     gil: str | None
     metadata: str | None = None
+    is_operator: bool = False
 
 
 @dataclass(frozen=True, slots=True)

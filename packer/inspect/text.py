@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from ..model_text import signatures_text, work_text
 from .drawing import Line, Span, draw, line
-from .graph import flops_text, symbolic_extent
 from .metadata import metadata_rows
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def summary(report: LibraryReport) -> Iterator[Line]:
     """Return the most important facts."""
     yield headline(report)
     yield from (line(("problem: ", "bad"), text, hang=2) for text in _some(report.problems))
+    if report.graph is not None:
+        yield from _model(report.graph)
     yield from (line(("note: ", "warn"), text, hang=2) for text in _some(report.notes))
     if report.metadata:
         yield from _block("metadata", _metadata(report), len(report.metadata))
@@ -51,8 +53,6 @@ def summary(report: LibraryReport) -> Iterator[Line]:
     if report.cpu is not None:
         yield from _cpu_levels(report.cpu)
     yield from _weights(report.modules)
-    if report.graph is not None:
-        yield from _graph(report.graph)
     if report.blob is not None:
         yield from _block(_blob_title(report), _entry_lines(report), len(report.blob.entries))
     symbols = report.symbols
@@ -69,6 +69,19 @@ def headline(report: LibraryReport) -> Line:
     if report.producer:
         parts.append(f"{report.producer} for {report.target}")
     return line((report.path, "title"), f": {', '.join(parts)}", hang=2)
+
+
+def _model(graph: GraphReport) -> Iterator[Line]:
+    """Return the signatures of a model, and its graph."""
+    main, *others = signatures_text(graph)
+    yield line((main, "name"), hang=_HANG)
+    yield from (line("  also ", (text, "name"), hang=_HANG) for text in _some(others))
+    kinds = [f"{count} {op or 'operators'}" for op, count in graph.operators.items()]
+    yield _label("graph", f"{work_text(graph)}: {', '.join(_some(kinds))}")
+    packed = sum(form.get("form") == "packed" for form in graph.weights.values())
+    if packed or graph.folded:
+        text = f"  weights of it: {packed} packed as an operator reads them"
+        yield line(text, f", {len(graph.folded)} folded into others", hang=_HANG)
 
 
 def _metadata(report: LibraryReport) -> Iterator[Line]:
@@ -127,15 +140,21 @@ def _module(module: ModuleReport) -> Iterator[str]:
 
 
 def _functions(report: LibraryReport) -> Iterator[Line]:
-    """List the root's functions if it is no host code (bytecode, a graph), then the library's."""
+    """List the root's functions if it is no host code (bytecode, a graph), then the library's.
+
+    The functions that a model calls, its operators, are one line.
+    """
+    above = set(signatures_text(report.graph)) if report.graph is not None else set()
     root = next((m for m in report.modules[:1] if m.type_key != "library"), None)
-    names = root.signatures if root is not None else ()
-    count = len(names) + len(report.functions)
-    if count == 0:
-        return
-    of_root = (line(text, (f"  in {report.root}", "dim")) for text in names)
-    own = (_function(function, report.entry) for function in report.functions)
-    yield from _block("functions", chain(of_root, own), count)
+    names = [text for text in root.signatures if text not in above] if root is not None else []
+    others = [function for function in report.functions if not function.is_operator]
+    if count := len(names) + len(others):
+        of_root = (line(text, (f"  in {report.root}", "dim")) for text in names)
+        own = (_function(function, report.entry) for function in others)
+        yield from _block("functions", chain(of_root, own), count)
+    if folded := len(report.functions) - len(others):
+        text = f"{_plural(folded, 'function')} that the model calls, listed with --json"
+        yield _label("operators", text)
 
 
 def _function(function: FunctionReport, entry: str | None) -> Line:
@@ -168,24 +187,6 @@ def _weights(modules: Iterable[ModuleReport]) -> Iterator[Line]:
         largest = max(tensors, key=lambda tensor: tensor.nbytes)
         text = f"{_plural(len(tensors), 'tensor')}, {nbytes:,} bytes; the largest is "
         yield _label("weights", f"{text}{largest.name} {largest.dtype}{list(largest.shape)}")
-
-
-def _graph(graph: GraphReport) -> Iterator[Line]:
-    kinds = [f"{count} {op or 'operators'}" for op, count in graph.operators.items()]
-    count = _plural(len(graph.nodes), "operator")
-    symbol = symbolic_extent(graph)
-    per = f" for {symbol} = 1" if symbol is not None else ""
-    yield _label("graph", f"{count}, {flops_text(graph.flops)}{per}: {', '.join(_some(kinds))}")
-    for title, infos in (("input", graph.inputs), ("output", graph.outputs)):
-        texts = _some([str(info) for info in infos])
-        yield from (line(f"  {title} ", (text, "name"), hang=_HANG) for text in texts)
-    for variant in graph.variants[1:]:
-        texts = _some([str(info) for info in variant.inputs])
-        yield line(f"  also {variant.function}: {', '.join(texts)}", hang=_HANG)
-    packed = sum(form.get("form") == "packed" for form in graph.weights.values())
-    if packed or graph.folded:
-        text = f"  weights of it: {packed} packed as an operator reads them"
-        yield line(text, f", {len(graph.folded)} folded into others", hang=_HANG)
 
 
 def _blob_title(report: LibraryReport) -> str:

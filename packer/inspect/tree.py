@@ -20,7 +20,7 @@ from runtime.modules.opaque import OpaqueModule
 from runtime.registry import has_loader
 
 from .payload import fields_of, signatures_of
-from .report import BlobReport, EntryReport, ModuleReport, TensorReport
+from .report import BlobReport, EntryReport, FunctionReport, ModuleReport, TensorReport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,6 +125,15 @@ def verify_checksums(checked: ElfFile, image: Image, symbols: SymbolTable, tree:
             if tree.blob.symbol.removeprefix(prefix) in BLOB_SYMBOLS:
                 where = tree.blob.symbol
                 check_structure(tree.parsed, structure, path=image.path, where=where)
+
+
+def with_operators(
+    functions: Sequence[FunctionReport], root: runtime.Module | None
+) -> tuple[FunctionReport, ...]:
+    """Return the functions of the host code; those that a model of the tree calls are marked."""
+    nodes = preorder(root) if root is not None else ()
+    called = frozenset().union(*(node.own_callees for node in nodes))
+    return tuple(replace(f, is_operator=True) if f.name in called else f for f in functions)
 
 
 def find_duplicates(modules: Sequence[ModuleReport]) -> Iterator[str]:

@@ -7,6 +7,7 @@ AotExecutorFactory     u64 n, vector<string> names, n x NDArray, string module_n
 from __future__ import annotations
 
 from ..abi import BINARY_SERIALIZABLE
+from ..error import BlobFormatError
 from ..module import Module
 from ..tensors.ndarray import read_arrays, read_names, write_ndarray
 from ..tensors.tensor import tensor
@@ -189,6 +190,18 @@ class GraphExecutorFactory(AotExecutorFactory):
         graph = parse_graph(self.graph_json, where=self._where)
         check_params(graph, self.params, self._where)  # all of them; weights may differ
         return graph
+
+    @property
+    def own_callees(self) -> frozenset[str]:
+        """The functions of the operators; none of a malformed graph, which `create` refuses."""
+        from ..graph.graph import COPY, NOP
+        from ..graph.json import parse_graph
+
+        try:
+            nodes = parse_graph(self.graph_json).nodes
+        except BlobFormatError:
+            return frozenset()
+        return frozenset(node.function for node in nodes if node.function is not None) - {NOP, COPY}
 
     def get_graph_json(self) -> str:
         """Return the graph JSON."""

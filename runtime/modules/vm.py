@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from .._core import Bytecode
 from ..abi import BINARY_SERIALIZABLE, RUNNABLE
+from ..error import BlobFormatError
 from ..module import Module
 
 TYPE_CHECKING = False
@@ -174,9 +175,26 @@ class VMExecutable(Module):
         return next(found, None)
 
     def signature(self, name: str) -> str:
-        """The signature of one of `function_names`, as ``"main(x, w)"``."""
+        """The signature of one of `function_names`, as ``"main(x, w)"``.
+
+        It has the types of inputs and outputs if the record of the model has the function.
+        """
+        try:
+            record = self.model_record
+        except BlobFormatError:
+            record = None
+        ends = record.ends_of(name) if record is not None else None
+        if ends is not None:
+            from ..model_record import signature_text
+
+            return signature_text(name, *ends)
         row = self.table_row(name)
         return f"{name}({', '.join(row.param_names if row else ())})"
+
+    @property
+    def own_callees(self) -> frozenset[str]:
+        """The names of the functions that the bytecode calls."""
+        return frozenset(f.name for f in self.functions if f.kind == PACKED)
 
     # ---- the file
 

@@ -41,7 +41,7 @@ def function_of(machine: VirtualMachine, executable: VMExecutable, name: str) ->
     """Return a function of the machine of an executable, which it keeps alive."""
     row = executable.table_row(name)
     names = row.param_names if row is not None else ()
-    return machine.function(name, executable.signature(name), tuple(names), executable)
+    return machine.function(name, tuple(names), executable)
 
 
 def _find_weights(executable: VMExecutable, imports: list[Module]) -> list[Tensor | None]:

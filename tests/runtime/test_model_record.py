@@ -63,6 +63,29 @@ def test_a_signature_has_the_names_and_types(model: Any) -> None:
     assert str(inspect.signature(plain)) == "(x, class_)"
 
 
+def test_repr_has_the_types_of_the_record(model: Any) -> None:
+    """So have the doc and the errors; without a record, or with a malformed one, the names."""
+    types = (
+        "main(x.1: float32[batch, 40]) -> (scores: float32[batch, 48], hidden: float32[batch, 48])"
+    )
+    main = model["main"]
+    assert repr(main) == f"<Function main: {types}>"
+    assert (main.signature, main.__doc__) == (types, types)
+    with pytest.raises(TypeError, match=re.escape(f"; declared as {types}")):
+        main(object())
+    plain = make(Program([Code("main", ["x"], [ret(0)], 1)]))["main"]
+    assert repr(plain) == "<Function main: main(x)>"
+    malformed = models.model({"version": 3})
+    assert malformed.signature("main") == "main(x.1)"
+
+
+def test_an_error_of_a_shape_says_which_axis(model: Any) -> None:
+    """The check is in the bytecode, so libdso says the same."""
+    text = "main: input 'x.1' of float32[batch, 40]: extent of axis 1, expected 40, found 12"
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        model["main"](np.ones((2, 12), "f4"))
+
+
 def test_arguments_are_passed_by_name() -> None:
     """By the name in the model, also one that is no identifier, or that in Python."""
     code = [vm_call(3, 1, reg(0), reg(1), reg(2)), ret(3)]

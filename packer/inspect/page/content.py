@@ -46,7 +46,8 @@ def describe(report: LibraryReport, data: memoryview, file: Region) -> dict[str,
             "regions": [_region(region, parent) for region, parent in regions],
             **_tree(report),
             "functions": [
-                (f.name, f.signature, f.doc, f.symbol, f.abi, f.gil) for f in report.functions
+                (f.name, f.signature, f.doc, f.symbol, f.abi, f.gil, f.is_operator)
+                for f in report.functions
             ],
             "entry": report.entry,
             "graph": describe_graph(report.graph),

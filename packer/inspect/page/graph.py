@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..graph import symbolic_extent
+from ...model_text import signatures_text, symbolic_extent, work_text
 
 if TYPE_CHECKING:
     from runtime.model_record import TensorInfo
@@ -57,6 +57,8 @@ def describe_graph(graph: GraphReport | None) -> dict[str, Any] | None:
             values[name] = values[name]._replace(shape=tuple(shape), layout="packed")
     rows = list(draw_graph(graph))
     return {
+        "signatures": list(signatures_text(graph)),
+        "work": work_text(graph),
         "flops": graph.flops,
         "symbol": symbolic_extent(graph),
         "nodes": len(graph.nodes),
@@ -66,7 +68,6 @@ def describe_graph(graph: GraphReport | None) -> dict[str, Any] | None:
             (*row[:3], _typed(row.reads, values), _typed(row.writes, values), *row[5:])
             for row in rows
         ],
-        "variants": [[str(info) for info in variant.inputs] for variant in graph.variants],
         "folded": list(graph.folded.items()),
     }
 

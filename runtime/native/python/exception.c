@@ -110,8 +110,12 @@ static PyObject *argument_message(const struct call_frame *frame, Py_ssize_t ind
   PyObject *name = callable_name(frame->function);
   PyObject *message = name ? argument_text(frame, name, index, text) : NULL;
   Py_XDECREF(name);
-  if (message == NULL || frame->callee->signature == NULL) return message;
-  PyObject *whole = PyUnicode_FromFormat("%U; declared as %U", message, frame->callee->signature);
+  int is_declared = frame->callee->signature != NULL || frame->callee->names != NULL;
+  if (message == NULL || !is_declared) return message;
+  PyObject *signature = PyObject_GetAttrString(frame->function, "signature");
+  PyObject *whole =
+      signature ? PyUnicode_FromFormat("%U; declared as %S", message, signature) : NULL;
+  Py_XDECREF(signature);
   Py_DECREF(message);
   return whole;
 }

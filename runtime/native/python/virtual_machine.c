@@ -91,11 +91,10 @@ static const struct vm_routine *find_routine(const struct vm *vm, const char *na
 }
 
 static struct callee *make_callee(const struct vm_routine *routine, PyObject *name,
-                                  PyObject *signature, PyObject *params) {
+                                  PyObject *params) {
   const char *wrong;
   struct callee *callee = callee_new(name, NULL, 0, &wrong);
   if (callee == NULL) return NULL;
-  callee->signature = Py_NewRef(signature);
   callee->names = Py_NewRef(params);
   dso_object *closure = vm_closure_new(routine);
   if (closure != NULL) {
@@ -106,14 +105,13 @@ static struct callee *make_callee(const struct vm_routine *routine, PyObject *na
   return raise_no_memory();
 }
 
-static struct callee *look_up(VirtualMachine *self, PyObject *name, PyObject *signature,
-                              PyObject *params) {
+static struct callee *look_up(VirtualMachine *self, PyObject *name, PyObject *params) {
   PyObject *bytes = name_bytes(name);
   const struct vm_routine *routine =
       bytes ? find_routine(self->vm, PyBytes_AS_STRING(bytes)) : NULL;
   Py_XDECREF(bytes);
   if (routine == NULL) return NULL;
-  struct callee *callee = make_callee(routine, name, signature, params);
+  struct callee *callee = make_callee(routine, name, params);
   PyObject *capsule = callee ? PyCapsule_New(callee, TARGET, free_target) : NULL;
   if (capsule == NULL) {
     if (callee != NULL) callee_free(callee);
@@ -125,13 +123,12 @@ static struct callee *look_up(VirtualMachine *self, PyObject *name, PyObject *si
 }
 
 static PyObject *machine_function(VirtualMachine *self, PyObject *args) {
-  PyObject *name, *signature, *params, *owner;
-  if (!PyArg_ParseTuple(args, "UUO!O:function", &name, &signature, &PyTuple_Type, &params, &owner))
-    return NULL;
+  PyObject *name, *params, *owner;
+  if (!PyArg_ParseTuple(args, "UO!O:function", &name, &PyTuple_Type, &params, &owner)) return NULL;
   PyObject *capsule = PyDict_GetItemWithError(self->functions, name);
   if (capsule == NULL && PyErr_Occurred()) return NULL;
   struct callee *callee =
-      capsule ? PyCapsule_GetPointer(capsule, TARGET) : look_up(self, name, signature, params);
+      capsule ? PyCapsule_GetPointer(capsule, TARGET) : look_up(self, name, params);
   if (callee != NULL) return function_new(callee, (PyObject *)self, owner);
   return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
@@ -189,7 +186,7 @@ static PyMethodDef machine_methods[] = {
      "costs($self, /)\n--\n\n"
      "The calls so far: (function, called function, calls, nanoseconds), by instruction."},
     {"function", (PyCFunction)machine_function, METH_VARARGS,
-     "function($self, name, signature, params, owner, /)\n--\n\n"
+     "function($self, name, params, owner, /)\n--\n\n"
      "Return a function of the bytecode, which keeps `owner` alive, or None."},
     {NULL, NULL, 0, NULL},
 };

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from packer import export_library
+from packer import CSourceModule, export_library
 
 from ...support import models
 from ...support.command_line import ADD, COMMAND, TWO, Packer, done, refused
@@ -47,6 +47,37 @@ def test_load_shows_imports(packer: Packer, tmp_path: Path) -> None:
         "    hip: k",
         "      opencl (as above)",
     ]
+
+
+def test_load_shows_a_model_as_a_model(packer: Packer, tmp_path: Path) -> None:
+    """The signature and the graph come first; the functions of the operators are counted."""
+    model = models.model()
+    model.import_module(CSourceModule("int own(int x) { return x; }", functions="auto"))
+    export_library(model, tmp_path / "model.so")
+    assert done(packer("load", "model.so")).splitlines() == [
+        "model.so",
+        "  main(x.1: float32[batch, 40]) -> "
+        "(scores: float32[batch, 48], hidden: float32[batch, 48])",
+        "  graph: 2 operators, 3.89 kFLOP for batch = 1",
+        "  relax.VMExecutable: main",
+        "    library: own, 2 functions of operators",
+        "    safetensors",
+    ]
+
+
+def test_load_shows_the_sets_of_shapes(packer: Packer, tmp_path: Path) -> None:
+    """Each further one is a line; a record that cannot be read is a note."""
+    record = models.record()
+    ends = {"inputs": record["inputs"], "outputs": record["inputs"]}
+    record["variants"] = [{"function": f"main_{i}", **ends} for i in range(1, 16)]
+    export_library(models.model(record), tmp_path / "model.so")
+    lines = done(packer("load", "model.so")).splitlines()
+    assert lines[2] == "    also main_2(x.1: float32[batch, 40]) -> x.1: float32[batch, 40]"
+    assert lines[14] == "    also 2 more sets of shapes"
+    export_library(models.model({"version": 3}), tmp_path / "other.so")
+    _, note, tree, *_ = done(packer("load", "other.so")).splitlines()
+    assert note.startswith("  note: the graph cannot be read: ")
+    assert tree == "  relax.VMExecutable: main"
 
 
 ARGUMENTS = {

@@ -11,14 +11,16 @@ import pytest
 import packer
 import runtime
 from packer.inspect import inspect_library, render
-from packer.inspect.graph import flops_text, read_graph
+from packer.inspect.graph import read_graph
 from packer.inspect.page.graph import Row, draw_graph
+from packer.model_text import flops_text
 
 from ...support import models, needs
 from ...support.browser import opened, running_browser
 from ...support.json_schema import faults
 from ...support.paths import DOCS
 
+MAIN = "main(x.1: float32[batch, 40]) -> (scores: float32[batch, 48], hidden: float32[batch, 48])"
 SCHEMA = json.loads((DOCS / "inspect.schema.json").read_text())
 
 
@@ -50,15 +52,70 @@ def path(tmp_path_factory: Any) -> Path:
 
 
 def test_the_text_has_the_graph(path: Path) -> None:
-    """Operators by kind, flops, inputs, outputs, and the weights that are not as in the model."""
+    """It leads with the signature, operators by kind, flops, and how the weights are stored."""
     lines = render(inspect_library(path)).splitlines()
-    at = lines.index("graph: 2 operators, 3.89 kFLOP for batch = 1: 1 dso.MatMul, 1 Mul")
-    assert lines[at + 1 : at + 5] == [
-        "  input x.1: float32[batch, 40]",
-        "  output scores: float32[batch, 48]",
-        "  output hidden: float32[batch, 48]",
+    assert lines[1:4] == [
+        MAIN,
+        "graph: 2 operators, 3.89 kFLOP for batch = 1: 1 dso.MatMul, 1 Mul",
         "  weights of it: 1 packed as an operator reads them, 1 folded into others",
     ]
+
+
+def test_the_operators_are_one_line(path: Path) -> None:
+    """The functions that the bytecode calls; the signature of main is not repeated."""
+    report = inspect_library(path)
+    lines = render(report).splitlines()
+    assert "operators: 2 functions that the model calls, listed with --json" in lines
+    assert "functions:" not in lines
+    assert not [line for line in lines if "dense_relu" in line]
+    assert report.modules[0].signatures == (MAIN,)
+    marks = {f["name"]: f["is_operator"] for f in report.to_dict()["functions"]}
+    assert marks == {"dense_relu": True, "scaled": True}
+
+
+def test_functions_beside_the_operators_are_listed(tmp_path: Path) -> None:
+    """A library of a model and of a user's functions: only the operators are folded."""
+    model = models.model()
+    model.import_module(packer.CSourceModule("int own(int x) { return x; }", functions="auto"))
+    path = packer.export_library(model, tmp_path / "m.so")
+    lines = render(inspect_library(path)).splitlines()
+    at = lines.index("functions:")
+    assert lines[at + 1] == "  int own(int x)"
+    assert lines[at + 2].startswith("operators: 2 functions")
+
+
+def test_the_operators_of_a_graph_are_folded(tmp_path: Path) -> None:
+    """TVM's graph executor calls its operators by the names of the graph."""
+    graph = {
+        "nodes": [
+            {"op": "null", "name": "x", "inputs": []},
+            {
+                "op": "tvm_op",
+                "name": "twice",
+                "inputs": [[0, 0, 0]],
+                "attrs": {
+                    "func_name": "fused_twice",
+                    "num_inputs": "1",
+                    "num_outputs": "1",
+                    "flatten_data": "0",
+                },
+            },
+        ],
+        "arg_nodes": [0],
+        "heads": [[1, 0, 0]],
+        "node_row_ptr": [0, 1, 2],
+        "attrs": {
+            "dltype": ["list_str", ["float32", "float32"]],
+            "shape": ["list_shape", [[2], [2]]],
+            "storage_id": ["list_int", [0, 1]],
+        },
+    }
+    factory = runtime.GraphExecutorFactory(json.dumps(graph), {})
+    source = "void fused_twice(float *x, float *y) {} int own(void) { return 1; }"
+    factory.import_module(packer.CSourceModule(source, functions="auto"))
+    report = inspect_library(packer.export_library(factory, tmp_path / "m.so"))
+    assert {f.name: f.is_operator for f in report.functions} == {"fused_twice": True, "own": False}
+    assert "operators: 1 function that the model calls" in render(report)
 
 
 def test_the_json_has_all(path: Path) -> None:
@@ -85,7 +142,7 @@ def test_variants_are_listed(tmp_path: Path) -> None:
     ]
     report = inspect_library(packer.export_library(models.model(record), tmp_path / "m.so"))
     assert list(faults(report.to_dict(), SCHEMA, SCHEMA)) == []
-    assert "  also main_2: x.1: float32[2, 3]" in render(report).splitlines()
+    assert render(report).splitlines()[2] == "  also main_2(x.1: float32[2, 3]) -> y: float32[2, 3]"
 
 
 def test_a_malformed_record_is_a_note(tmp_path: Path) -> None:
@@ -180,8 +237,12 @@ def test_the_page_draws_it(path: Path, tmp_path: Path) -> None:
         assert (
             page.locator("#graph-lead")
             .inner_text()
-            .startswith("2 operators, 3.89 kFLOP for a call with batch = 1.")
+            .startswith("2 operators, 3.89 kFLOP for batch = 1. A line")
         )
+        assert page.locator("header #signatures").inner_text() == MAIN
+        assert page.locator("header #work").inner_text() == "2 operators, 3.89 kFLOP for batch = 1"
+        sections = page.locator("main section")
+        assert [sections.nth(i).get_attribute("id") for i in (0, 1)] == ["findings", "graph"]
         rows = page.locator("#graph-rows details")
         assert rows.count() == 5
         assert page.locator("#graph-rows svg circle").count() == 5
@@ -195,6 +256,23 @@ def test_the_page_draws_it(path: Path, tmp_path: Path) -> None:
         page.locator("#graph-query").fill("")
         page.locator("#graph-folded summary").click()
         assert "norm.mean\ta part of dense" in page.locator("#graph-folded").inner_text()
+
+
+def test_the_page_folds_the_operators(path: Path, tmp_path: Path) -> None:
+    """The list has main; the functions of the operators open, and the search finds them."""
+    needs.browser()
+    page_path = tmp_path / "m.html"
+    packer.write_report(path, page_path)
+    with running_browser() as browser, opened(browser, page_path) as page:
+        listed, fold = page.locator("#functions-list code"), page.locator("#functions-operators")
+        assert listed.all_inner_texts() == [MAIN]
+        assert fold.locator("summary").inner_text() == "2 functions of the model's operators"
+        fold.locator("summary").click()
+        assert "dense_relu(" in fold.locator("code").first.inner_text()
+        page.locator("#functions-query").fill("scaled")
+        (found,) = listed.all_inner_texts()
+        assert "scaled(" in found
+        assert not fold.is_visible()
 
 
 def test_the_page_of_another_library_has_no_graph(tmp_path: Path) -> None:

@@ -242,6 +242,32 @@ def test_page_fits_its_window(browser, page_path, width) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+BROKEN_WORDS = """() => {
+    const broken = [];
+    for (const cell of document.querySelectorAll("th, td, .badge, dt")) {
+        const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+        for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+            for (const found of node.data.matchAll(/[^_.:/ -]+/g)) {
+                const range = document.createRange();
+                range.setStart(node, found.index);
+                range.setEnd(node, found.index + found[0].length);
+                const lines = new Set([...range.getClientRects()].map((part) => part.top));
+                if (lines.size > 1 && found[0].length <= 32) broken.push(found[0]);
+            }
+        }
+    }
+    return broken;
+}"""
+
+
+@pytest.mark.parametrize("width", [320, 360, 800])
+def test_no_word_of_a_table_is_broken(browser, page_path, width) -> None:
+    """A narrow table scrolls; a long name breaks after its separators."""
+    with opened(browser, page_path, viewport={"width": width, "height": 700}) as page:
+        assert page.locator("#details td:has-text('blob entry')").count() > 2
+        assert page.evaluate(BROKEN_WORDS) == []
+
+
 def test_page_prints(browser, page_path) -> None:
     """The printed page has no controls, and lists the largest weights."""
     with opened(browser, page_path) as page:

@@ -161,18 +161,26 @@ static void function_dealloc(Function *self) {
 
 static PyObject *or_none(PyObject *object) { return Py_NewRef(object ? object : Py_None); }
 
-static PyObject *function_repr(Function *self) {
-  const struct callee *callee = self->callee;
-  if (callee->signature == NULL) return PyUnicode_FromFormat("<Function %U>", callee->name);
-  return PyUnicode_FromFormat("<Function %U: %U>", callee->name, callee->signature);
-}
-
 static PyObject *function_name(Function *self, void *Py_UNUSED(closure)) {
   return Py_NewRef(self->callee->name);
 }
 
+/* The module of a function of bytecode writes it when it is read: a model's record has the types,
+ * and no call needs them. */
 static PyObject *function_signature(Function *self, void *Py_UNUSED(closure)) {
-  return or_none(self->callee->signature);
+  const struct callee *callee = self->callee;
+  if (callee->names == NULL || self->owner == NULL) return or_none(callee->signature);
+  return PyObject_CallMethod(self->owner, "signature", "O", callee->name);
+}
+
+static PyObject *function_repr(Function *self) {
+  PyObject *signature = function_signature(self, NULL);
+  if (signature == NULL) return NULL;
+  PyObject *text = signature == Py_None
+                       ? PyUnicode_FromFormat("<Function %U>", self->callee->name)
+                       : PyUnicode_FromFormat("<Function %U: %S>", self->callee->name, signature);
+  Py_DECREF(signature);
+  return text;
 }
 
 /* Call the library's function <kind><name> (TVM FFI: __tvm_ffi__doc_f, __tvm_ffi__metadata_f) and
@@ -195,7 +203,7 @@ static PyObject *function_doc(Function *self, void *Py_UNUSED(closure)) {
   PyObject *doc = ask_library(self, "_doc_");
   if (doc != Py_None) return doc;
   Py_DECREF(doc);
-  return or_none(self->callee->signature);
+  return function_signature(self, NULL);
 }
 
 /* An inspect.Signature, or None without metadata. */
@@ -241,7 +249,8 @@ static PyObject *function_get_owner(Function *self, void *Py_UNUSED(closure)) {
 static PyGetSetDef function_getset[] = {
     {"name", (getter)function_name, NULL, "The name that it was looked up by.", NULL},
     {"__name__", (getter)function_name, NULL, NULL, NULL},
-    {"signature", (getter)function_signature, NULL, "The C declaration, or None.", NULL},
+    {"signature", (getter)function_signature, NULL,
+     "The C declaration; of a function of bytecode its inputs and outputs; or None.", NULL},
     {"__doc__", (getter)function_doc, NULL, NULL, NULL},
     {"__signature__", (getter)function_inspect, NULL, NULL, NULL},
     {"_declared", (getter)function_declared, NULL,
