@@ -30,8 +30,7 @@ FileKey = tuple[int, int, int, int]
 _roots: dict[FileKey, ref[Module]] = {}
 _lock = RLock()
 
-# A process without a policy does not import what reads one.
-_has_policy = "DSO_TRUST" in os.environ
+_VARIABLE = "DSO_TRUST"
 _POLICY = f"{__package__}.trust.policy"
 _HARDENING = f"{__package__}.hardening"
 
@@ -232,7 +231,7 @@ def _has_rule(trust: Trust | None) -> bool:
             raise TypeError(f"trust: expected a runtime.Trust, found {trust!r}")
         if not trust.accepts_anyone:
             return True
-    if not _has_policy and _POLICY not in sys.modules:
+    if _VARIABLE not in os.environ and _POLICY not in sys.modules:
         return False
     from .trust.policy import active_policy
 
@@ -325,3 +324,8 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+# A process without a policy does not import the module that reads one. With one it does so now: a
+# relative path means the current folder.
+if _VARIABLE in os.environ:
+    from .trust import policy as _  # noqa: F401

@@ -66,19 +66,18 @@ class Store:
             It cannot be made, or other users may write to it.
         """
         path = cache_path()
+        folders = [path, *(os.path.join(path, name) for name in (_RECORDS, _LOCKS))]
         try:
             os.makedirs(path, mode=0o700, exist_ok=True)
-            for name in (_RECORDS, _LOCKS):
+            for folder in folders[1:]:
                 with contextlib.suppress(FileExistsError):
-                    os.mkdir(os.path.join(path, name), 0o700)
-            found = os.stat(path)
+                    os.mkdir(folder, 0o700)
+            states = [os.stat(path), *map(os.lstat, folders[1:])]
         except (OSError, ValueError) as error:
             text = f"{path}: no folder for fetched libraries: {_why(error)}; {_ADVICE}"
             raise LibraryLoadError(text, path=path) from error
-        if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            what = f"mode {stat.filemode(found.st_mode)} of user {found.st_uid}"
-            text = f"{path}: {what}, expected a folder that this user alone may write to; {_ADVICE}"
-            raise LibraryLoadError(text, path=path, reason="policy")
+        for folder, found in zip(folders, states, strict=True):
+            _check_owner(folder, found)
         return Store(path)
 
     def file(self, sha256: str) -> str:
@@ -163,6 +162,15 @@ class Store:
 
 def _why(error: OSError | ValueError) -> str:
     return str(getattr(error, "strerror", None) or error)
+
+
+def _check_owner(folder: str, found: os.stat_result) -> None:
+    """Refuse a folder to which others may write."""
+    is_own = found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode)
+    if not is_own or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        what = f"mode {stat.filemode(found.st_mode)} of user {found.st_uid}"
+        text = f"{folder}: {what}, expected a folder that this user alone may write to; {_ADVICE}"
+        raise LibraryLoadError(text, path=folder, reason="policy")
 
 
 def _lock(path: str) -> int:

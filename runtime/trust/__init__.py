@@ -16,7 +16,7 @@ from .bundle import parse_bundle, verify_bundle
 from .identity import Identity as Identity
 from .keys import PublicKey, read_public_key
 from .room import bundle_in_room, find_room
-from .version import order_of
+from .version import Order, order_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,15 +193,20 @@ def _verify_name(statement: Statement, name: str | None, where: str) -> None:
         raise VerifyError(f"{text}; {hint}", path=where, reason="name")
 
 
+def order_of_minimum(version: str) -> Order:
+    """Return what versions are compared with; raises ValueError if it is no version."""
+    try:
+        return order_of(version)
+    except ValueError as error:
+        raise ValueError(f"minimum_version {shown(version)}: {error}") from None
+
+
 def _verify_version(statement: Statement, minimum: str | None, where: str) -> None:
     if minimum is None:
         return
     found = statement.version
     expected = f"expected {minimum} or newer"
-    try:
-        least = order_of(minimum)
-    except ValueError as error:
-        raise ValueError(f"minimum_version {shown(minimum)}: {error}") from None
+    least = order_of_minimum(minimum)
     if found is None:
         text = f"{where}: signed without a version, {expected}; sign it with --version"
         raise VerifyError(text, path=where, reason="version")

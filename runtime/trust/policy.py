@@ -68,6 +68,7 @@ class Policy(NamedTuple):
 
 _policy: Policy | None = None
 _from_environment: tuple[str, Policy] | None = None
+_seen: dict[str, str] = {}  # values of the variable, and the paths that they mean
 
 
 def set_trust_policy(policy: Trust | str | os.PathLike[str] | None) -> None:
@@ -107,7 +108,7 @@ def active_policy() -> Policy | None:
     global _from_environment
     if _policy is not None:
         return _policy
-    path = os.environ.get(VARIABLE)
+    path = _path_of_variable()
     if path is None:
         return None
     if _from_environment is None or _from_environment[0] != path:
@@ -116,6 +117,19 @@ def active_policy() -> Policy | None:
         except VerifyError as error:
             _from_environment = path, _nobody(error)
     return _from_environment[1]
+
+
+def _path_of_variable() -> str | None:
+    """Return the absolute path of DSO_TRUST.
+
+    A relative one means the folder that was current when this process first saw the value.
+    """
+    given = os.environ.get(VARIABLE)
+    if given is None:
+        return None
+    if given not in _seen:
+        _seen[given] = os.path.abspath(given)
+    return _seen[given]
 
 
 def _nobody(error: VerifyError) -> Policy:
@@ -215,3 +229,6 @@ def _only(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     unknown = [key for key in table if key not in known]
     if unknown:
         raise ValueError(f"{where}unknown key {shown(unknown[0])}, expected {', '.join(known)}")
+
+
+_path_of_variable()

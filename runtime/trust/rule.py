@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..error import VerifyError, shown
-from . import SUFFIX, public_keys, verify_data
+from . import SUFFIX, order_of_minimum, public_keys, verify_data
 from .identity import Identity
 from .room import find_room
 
@@ -131,7 +131,12 @@ class Trust:
 
 
 def _prover(signer: Signer, minimum_version: str | None) -> Callable[[Sealed], None]:
-    """Make the function that verifies the signatures of a file."""
+    """Make the function that verifies the signatures of a file.
+
+    Raises ValueError for a text that is no version.
+    """
+    if minimum_version is not None:
+        order_of_minimum(minimum_version)
 
     def prove(file: Sealed) -> None:
         statement = verify_data(

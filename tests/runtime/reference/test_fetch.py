@@ -268,6 +268,27 @@ def test_a_folder_of_others_is_refused(model, cache) -> None:
         pickle.loads(data)
 
 
+@pytest.mark.parametrize("name", ["verified", "locks"])
+def test_a_subfolder_of_others_is_refused(model, cache, name) -> None:
+    """Their owner could replace the records of verified files; a link leads elsewhere."""
+    data = elsewhere(model, as_bytes)
+    folder = cache / name
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o770)
+    with pytest.raises(LibraryLoadError, match=f"{name}: .*this user alone may write to"):
+        pickle.loads(data)
+    folder.rename(cache / "gone")
+    folder.symlink_to(cache.parent)
+    with pytest.raises(LibraryLoadError, match=f"{name}: .*this user alone may write to"):
+        pickle.loads(data)
+    folder.unlink()
+    if os.geteuid() == 0:
+        folder.mkdir(0o700)
+        os.chown(folder, 12345, -1)
+        with pytest.raises(LibraryLoadError, match="of user 12345, expected"):
+            pickle.loads(data)
+
+
 def test_a_store_that_cannot_be_made_is_an_error(model, monkeypatch, tmp_path) -> None:
     """A file in the way, and no home at all."""
     data = elsewhere(model, as_bytes)

@@ -324,6 +324,48 @@ def test_the_environment_names_the_policy(tmp_path: Path, monkeypatch: pytest.Mo
     assert "every file is refused" in run_python(FROM_ENVIRONMENT, str(path))
 
 
+def test_a_variable_that_is_set_later_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next load reads it, also if nothing of trust was imported before."""
+    path = library(tmp_path / "model.so")
+    monkeypatch.setenv("POLICY", str(policy_of(tmp_path, 'default = "refuse"\n')))
+    code = FROM_ENVIRONMENT.replace(
+        "try:", "import os; os.environ['DSO_TRUST'] = os.environ['POLICY']\ntry:"
+    )
+    assert "in no folder of the trust policy" in run_python(code, str(path))
+
+
+def test_a_relative_policy_stays_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It means the folder in which the process started, wherever the process goes."""
+    path = library(tmp_path / "model.so")
+    for name, default in (("first", "refuse"), ("second", "anyone")):
+        (tmp_path / name).mkdir()
+        policy_of(tmp_path / name, f'default = "{default}"\n')
+    monkeypatch.setenv("DSO_TRUST", "trust.toml")
+    monkeypatch.chdir(tmp_path / "first")
+    moved = FROM_ENVIRONMENT.replace(
+        "try:", f"import os; os.chdir({str(tmp_path / 'second')!r})\ntry:"
+    )
+    assert "in no folder of the trust policy" in run_python(moved, str(path))
+
+
+@pytest.mark.parametrize(
+    "kind", ['keys = ["acme.pub"]', 'sigstore = {identity = "a", issuer = "b"}']
+)
+def test_a_minimum_that_is_no_version_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    """When the policy is read, not when a file is verified."""
+    keys(tmp_path)
+    for version in ("banana", "1.2.x", ""):
+        row = f'[[folder]]\npath = "."\n{kind}\nminimum_version = "{version}"\n'
+        with pytest.raises(VerifyError, match=f"minimum_version '{version}': "):
+            runtime.set_trust_policy(policy_of(tmp_path, row))
+    with pytest.raises(ValueError, match="minimum_version 'banana': "):
+        Trust.keys(tmp_path / "acme.pub", minimum_version="banana")
+
+
 # ---- Libraries that it needs
 
 
