@@ -5,7 +5,10 @@ The C functions `dso_op_conv2d_pack` and `dso_op_matmul_pack` write the same byt
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 PANEL = 32  # adjacent outputs of a weight
 BLOCK = 16  # adjacent channels of a picture
@@ -54,27 +57,61 @@ def pack_conv2d(weight: Any, *, groups: int = 1, block: int = BLOCK) -> Any:
     """
     import numpy as np
 
+    return np.concatenate([part.ravel() for part in conv2d_parts(weight, groups, block)])
+
+
+def matmul_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of what `pack_matmul` makes of a factor of this shape."""
+    *batch, inner, columns = shape
+    return (*batch, -(-columns // PANEL), inner, PANEL)
+
+
+def conv2d_count(shape: Sequence[int], groups: int, block: int) -> int:
+    """Return how many elements `pack_conv2d` makes of a weight of this shape."""
+    outputs, channels, *kernel = shape
+    taps, every = kernel[0] * kernel[1], channels * groups
+    if groups == every == outputs > 1:
+        return -(-outputs // BLOCK) * BLOCK * taps
+    rows = every if groups == 1 else _most_blocks(shape, groups) * BLOCK
+    return -(-outputs // PANEL) * rows * taps * PANEL
+
+
+def conv2d_parts(weight: Any, groups: int, block: int) -> Iterator[Any]:
+    """Yield what `pack_conv2d` makes, in order: an array for each panel of outputs."""
+    import numpy as np
+
     outputs, channels, *kernel = weight.shape
     taps, every = kernel[0] * kernel[1], channels * groups
     if groups == every == outputs > 1:
         lanes = np.zeros((-(-outputs // BLOCK) * BLOCK, taps), np.float32)
         lanes[:outputs] = weight.reshape(outputs, taps)
-        return np.ascontiguousarray(lanes.reshape(-1, BLOCK, taps).swapaxes(1, 2)).ravel()
+        yield np.ascontiguousarray(lanes.reshape(-1, BLOCK, taps).swapaxes(1, 2))
+        return
     inner = BLOCK if block == BLOCK or every >= BLOCK or groups > 1 else 1
-    panels = [_rows_of_panel(weight, groups, first) for first in range(0, outputs, PANEL)]
     if groups == 1:
         blocks, rows = -(-every // inner), every
     else:  # each panel reads the blocks of its groups, and all read equally many
-        blocks = max(-(-stop // BLOCK) - start // BLOCK for start, stop, _ in panels)
-        rows = -(-every // BLOCK) * BLOCK
-    written = []
-    for start, stop, values in panels:
+        blocks, rows = _most_blocks(weight.shape, groups), -(-every // BLOCK) * BLOCK
+    for start in range(0, outputs, PANEL):
+        begin, end, values = _rows_of_panel(weight, groups, start)
         whole = np.zeros((rows, taps, PANEL), np.float32)
-        whole[start:stop, :, : values.shape[2]] = values
-        first = 0 if groups == 1 else min(start // BLOCK, rows // BLOCK - blocks) * BLOCK
+        whole[begin:end, :, : values.shape[2]] = values
+        first = 0 if groups == 1 else min(begin // BLOCK, rows // BLOCK - blocks) * BLOCK
         begins = range(first, min(first + blocks * inner, rows), inner)
-        written += [whole[begin : begin + inner].swapaxes(0, 1).ravel() for begin in begins]
-    return np.concatenate(written)
+        yield np.concatenate([whole[at : at + inner].swapaxes(0, 1).ravel() for at in begins])
+
+
+def _most_blocks(shape: Sequence[int], groups: int) -> int:
+    """Return how many blocks of channels the panel reads that reads the most."""
+    spans = (_channels_of_panel(shape, groups, first) for first in range(0, shape[0], PANEL))
+    return max(-(-stop // BLOCK) - start // BLOCK for start, stop in spans)
+
+
+def _channels_of_panel(shape: Sequence[int], groups: int, first: int) -> tuple[int, int]:
+    """Return the channels that the panel of output `first` reads, from and to."""
+    outputs, channels, *_ = shape
+    per_group, end = outputs // groups, min(first + PANEL, outputs)
+    return first // per_group * channels, ((end - 1) // per_group + 1) * channels
 
 
 def _rows_of_panel(weight: Any, groups: int, first: int) -> tuple[int, int, Any]:
@@ -83,8 +120,7 @@ def _rows_of_panel(weight: Any, groups: int, first: int) -> tuple[int, int, Any]
 
     outputs, channels, *_ = weight.shape
     per_group, end = outputs // groups, min(first + PANEL, outputs)
-    start = first // per_group * channels
-    stop = ((end - 1) // per_group + 1) * channels
+    start, stop = _channels_of_panel(weight.shape, groups, first)
     values = np.zeros((stop - start, weight[0, 0].size, end - first), np.float32)
     for output in range(first, end):
         of_group = output // per_group * channels - start

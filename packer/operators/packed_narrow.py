@@ -5,9 +5,12 @@ The C functions `dso_op_narrow_matmul_pack` and `dso_op_narrow_conv2d_pack` writ
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .packed import PANEL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 WORD = 4  # bytes: adjacent inputs of one output
 
@@ -90,6 +93,23 @@ def pack_narrow_conv2d(weight: Any, *, groups: int = 1) -> Any:
         parts.append(split.transpose(0, 1, 5, 3, 2, 4).reshape(groups, panels, -1))
     sums = lines.sum(axis=(3, 4), dtype=np.int32).view(np.int8)
     return np.concatenate([*parts, sums], axis=2).ravel()
+
+
+def narrow_matmul_shape(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Return the shape of what `pack_narrow_matmul` makes of a factor of this shape."""
+    *batch, inner, columns = shape
+    words = -(-inner * itemsize // WORD) + (itemsize == 1)
+    return (*batch, -(-columns // PANEL), words, PANEL, WORD)
+
+
+def narrow_conv2d_count(shape: Sequence[int], groups: int) -> int:
+    """Return how many bytes `pack_narrow_conv2d` makes of a weight of this shape."""
+    outputs, channels, *kernel = shape
+    taps = kernel[0] * kernel[1]
+    if groups == channels * groups == outputs > 1:
+        return -(-outputs // PANEL) * PANEL * (taps + WORD)
+    rows = -(-channels // WORD) * WORD
+    return groups * -(-(outputs // groups) // PANEL) * PANEL * (rows * taps + WORD)
 
 
 def _pack_depthwise(weight: Any) -> Any:

@@ -8,7 +8,15 @@ import onnx_ir as ir
 import pytest
 
 import runtime
+from packer.importers.onnx.lower.packing import (
+    packed_conv2d,
+    packed_matmul,
+    packed_narrow_conv2d,
+    packed_narrow_matmul,
+)
 from packer.importers.onnx.weights import Weights
+from packer.operators import pack_conv2d, pack_matmul, pack_narrow_conv2d, pack_narrow_matmul
+from runtime.stream import Writer, read_chunk
 
 
 def stored(name: str, array: np.ndarray) -> ir.Value:
@@ -21,7 +29,7 @@ def stored(name: str, array: np.ndarray) -> ir.Value:
 
 def read(weights: Weights) -> runtime.SafetensorsModule:
     """The module of the file."""
-    return runtime.SafetensorsModule(weights.file({"key": "value"}))
+    return weights.module({"key": "value"})
 
 
 def test_the_file_has_each_array_with_its_values() -> None:
@@ -56,7 +64,9 @@ def test_arrays_whose_size_is_a_multiple_of_64_begin_at_one() -> None:
     for i, size in enumerate(sizes):
         weights.add(stored(f"w{i}", np.full(size, i, np.float32)))
     weights.add(stored("flags", np.ones(3, bool)))
-    file = weights.file({})
+    module, writer = read(weights), Writer()
+    module.save_to_binary(writer)
+    file = read_chunk(writer.finish()[-1])
     begin = 8 + int.from_bytes(file[:8], "little")
     assert begin % 64 == 0
     for i, size in enumerate(sizes):
@@ -87,3 +97,52 @@ def test_types_that_the_format_lacks_are_bytes(dtype: ir.DataType) -> None:
         ir.Value(name="w", shape=tensor.shape, type=ir.TensorType(dtype), const_value=tensor)
     )
     assert bytes(read(weights).weights["w"].raw) == b"\x21\x03"
+
+
+MATRICES = [(3, 31), (7, 32), (64, 100), (2, 3, 8, 40), (1 << 18, 65), (40, 1 << 17), (0, 5)]
+# outputs, channels per group, kernel, groups
+CONVOLUTIONS = [
+    *((1, 1, (1, 1), 1), (64, 3, (7, 7), 1), (33, 20, (1, 1), 1), (16, 1, (3, 3), 16)),
+    *((40, 1, (5, 5), 40), (96, 8, (1, 1), 3), (70, 5, (2, 3), 7), (128, 32, (3, 3), 4)),
+]
+
+
+def assert_stored(value: ir.Value, expected: np.ndarray) -> None:
+    """Compare the bytes that are written, and the type that is known before that."""
+    weights = Weights()
+    weights.add(value)
+    found = read(weights).weights[str(value.name)]
+    assert value.shape is not None
+    assert (found.shape, str(found.dtype)) == (expected.shape, str(expected.dtype))
+    assert tuple(value.shape) == expected.shape
+    assert bytes(found.raw) == expected.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "bfloat16"])
+@pytest.mark.parametrize("is_transposed", [False, True])
+@pytest.mark.parametrize("shape", MATRICES)
+def test_a_matrix_that_is_packed_part_by_part_is_as_packed_at_once(
+    shape: tuple[int, ...], is_transposed: bool, dtype: str
+) -> None:
+    """Of one part and of several ones; with batches, and with columns that fill no panel."""
+    array = np.random.default_rng(1).integers(0, 200, shape).astype(dtype)
+    factor = array.swapaxes(-1, -2) if is_transposed else array
+    if dtype == "float32":
+        value, expected = packed_matmul, pack_matmul(factor)
+    else:
+        value, expected = packed_narrow_matmul, pack_narrow_matmul(factor)
+    assert_stored(value(stored("w", array), is_transposed=is_transposed), expected)
+
+
+@pytest.mark.parametrize(("outputs", "channels", "kernel", "groups"), CONVOLUTIONS)
+def test_a_kernel_that_is_packed_panel_by_panel_is_as_packed_at_once(
+    outputs: int, channels: int, kernel: tuple[int, int], groups: int
+) -> None:
+    """Plain, grouped and depthwise ones, for both layouts of pictures, and 8-bit integers."""
+    array = np.random.default_rng(1).integers(-99, 99, (outputs, channels, *kernel)).astype("f4")
+    for block in (16, 1):
+        expected = pack_conv2d(array, groups=groups, block=block)
+        assert_stored(packed_conv2d(stored("w", array), groups=groups, block=block), expected)
+    narrow = array.astype("i1")
+    expected = pack_narrow_conv2d(narrow, groups=groups)
+    assert_stored(packed_narrow_conv2d(stored("w", narrow), groups=groups), expected)

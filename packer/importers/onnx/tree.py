@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runtime.modules.safetensors import SafetensorsModule
-
 from .host import operator_modules
 from .layout import choose_layouts
 from .lower.nodes import lower_nodes
@@ -57,7 +55,7 @@ def make_tree(
     functions = function_names(_MAIN, len(variants))
     folded = {**_not_stored(source.graph, weights), **folded}
     record = graph_record(variants, functions, weights, folded)
-    program.import_module(SafetensorsModule(weights.file({KEY: record})))
+    program.import_module(weights.module({KEY: record}))
     return program
 
 

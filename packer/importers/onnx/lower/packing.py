@@ -1,20 +1,47 @@
-"""Weights in the layouts of their kernels: each is packed once for a layout."""
+"""Weights in the layouts of their kernels, each packed when it is written, a part at a time."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import onnx_ir as ir
 
-from ....operators.packed import pack_conv2d, pack_matmul
-from ....operators.packed_narrow import pack_narrow_conv2d, pack_narrow_matmul
-from ..dtypes import dtype_name
+from ....operators.packed import PANEL, conv2d_count, conv2d_parts, matmul_shape, pack_matmul
+from ....operators.packed_narrow import (
+    narrow_conv2d_count,
+    narrow_matmul_shape,
+    pack_narrow_conv2d,
+    pack_narrow_matmul,
+)
+from ..dtypes import dtype_name, element_bits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
 _FORMS = "packed forms"  # the key in `ir.Value.meta` of a weight: its packed values
 _RECORD = "packed"  # that of a packed value: what unpacking needs
+_PART_NBYTES = 16 << 20  # of a matrix that are packed at once
+
+
+class PackedTensor(ir.LazyTensor):
+    """A packed weight, which takes no memory: each read packs it again.
+
+    Parameters
+    ----------
+    parts : callable
+        Returns an iterator of arrays, whose bytes are those of the tensor, in order.
+    """
+
+    def __init__(
+        self, parts: Callable[[], Iterator[Any]], dtype: ir.DataType, shape: Sequence[int]
+    ) -> None:
+        super().__init__(self._whole, dtype, ir.Shape(shape))
+        self.parts = parts
+
+    def _whole(self) -> ir.Tensor:
+        array = np.concatenate([part.ravel() for part in self.parts()])
+        return ir.Tensor(array.reshape(self.shape.numpy()))
 
 
 def packed_conv2d(weight: ir.Value, *, groups: int, block: int) -> ir.Value:
@@ -22,7 +49,9 @@ def packed_conv2d(weight: ir.Value, *, groups: int, block: int) -> ir.Value:
     return _packed(
         weight,
         {"kernel": "conv2d", "groups": groups, "block": block},
-        lambda array: pack_conv2d(array, groups=groups, block=block),
+        ir.DataType.FLOAT,
+        [conv2d_count(_extents(weight), groups, block)],
+        lambda array: conv2d_parts(array, groups, block),
     )
 
 
@@ -31,7 +60,9 @@ def packed_matmul(b: ir.Value, *, is_transposed: bool) -> ir.Value:
     return _packed(
         b,
         {"kernel": "matmul", "transposed": is_transposed},
-        lambda array: pack_matmul(array.swapaxes(-1, -2) if is_transposed else array),
+        ir.DataType.FLOAT,
+        matmul_shape(_extents(b, is_transposed)),
+        lambda array: _matrix_parts(array, is_transposed, pack_matmul),
     )
 
 
@@ -40,7 +71,9 @@ def packed_narrow_matmul(b: ir.Value, *, is_transposed: bool) -> ir.Value:
     return _packed(
         b,
         {"kernel": "narrow_matmul", "transposed": is_transposed, "dtype": dtype_name(b)},
-        lambda array: pack_narrow_matmul(array.swapaxes(-1, -2) if is_transposed else array),
+        ir.DataType.INT8,
+        narrow_matmul_shape(_extents(b, is_transposed), element_bits(b) // 8),
+        lambda array: _matrix_parts(array, is_transposed, pack_narrow_matmul),
     )
 
 
@@ -49,7 +82,9 @@ def packed_narrow_conv2d(weight: ir.Value, *, groups: int) -> ir.Value:
     return _packed(
         weight,
         {"kernel": "narrow_conv2d", "groups": groups, "dtype": dtype_name(weight)},
-        lambda array: pack_narrow_conv2d(array, groups=groups),
+        ir.DataType.INT8,
+        [narrow_conv2d_count(_extents(weight), groups)],
+        lambda array: iter([pack_narrow_conv2d(array, groups=groups)]),
     )
 
 
@@ -59,19 +94,42 @@ def packing_of(value: ir.Value) -> dict[str, Any] | None:
     return found
 
 
-def _packed(weight: ir.Value, how: dict[str, Any], pack: Callable[[Any], Any]) -> ir.Value:
+def _extents(weight: ir.Value, is_transposed: bool = False) -> tuple[int, ...]:
+    """Return the shape of a weight as the packing function gets it."""
+    assert weight.const_value is not None
+    *batch, rows, columns = weight.const_value.shape.numpy()
+    return (*batch, columns, rows) if is_transposed else (*batch, rows, columns)
+
+
+def _matrix_parts(array: Any, is_transposed: bool, pack: Callable[[Any], Any]) -> Iterator[Any]:
+    """Pack matrices: panels of columns are independent, and follow each other."""
+    array = array.swapaxes(-1, -2) if is_transposed else array
+    *batch, inner, columns = array.shape
+    panels = _PART_NBYTES // (max(inner, 1) * array.itemsize * PANEL)
+    width = max(panels, 1) * PANEL
+    for index in np.ndindex(*batch):
+        for start in range(0, columns, width):
+            yield pack(array[index][:, start : start + width])
+
+
+def _packed(
+    weight: ir.Value,
+    how: dict[str, Any],
+    dtype: ir.DataType,
+    shape: Sequence[int],
+    parts: Callable[[Any], Iterator[Any]],
+) -> ir.Value:
     forms: dict[str, ir.Value] = weight.meta.setdefault(_FORMS, {})
     key = repr(how)
     if key not in forms:
-        assert weight.const_value is not None
-        array = weight.const_value.numpy()
-        tensor = ir.tensor(pack(array), name=weight.name)
+        tensor = weight.const_value
+        assert tensor is not None
         made = ir.Value(
             name=weight.name,
-            shape=ir.Shape(tensor.shape),
-            type=ir.TensorType(tensor.dtype),
-            const_value=tensor,
+            shape=ir.Shape(shape),
+            type=ir.TensorType(dtype),
+            const_value=PackedTensor(lambda: parts(tensor.numpy()), dtype, shape),
         )
-        made.meta[_RECORD] = {"form": "packed", **how, "shape": list(array.shape)}
+        made.meta[_RECORD] = {"form": "packed", **how, "shape": list(tensor.shape.numpy())}
         forms[key] = made
     return forms[key]
