@@ -122,7 +122,7 @@ def _parts(tensor: ir.TensorProtocol) -> Iterator[bytes | memoryview]:
         yield tensor.tobytes()
         return
     for array in tensor.parts() if isinstance(tensor, PackedTensor) else [tensor.numpy()]:
-        yield memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        yield np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def _granule(nbytes: int) -> int:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from runtime.module import Module
 
+    from ..onnx.read.outside import LightModel
+
 _BATCH = "batch"  # the name of an extent without one
 
 
@@ -68,8 +70,8 @@ def from_torch(
     """
     from ..onnx import from_onnx
 
-    proto = _onnx_of(_program_of(module, example_inputs, dynamic_shapes))
-    return from_onnx(proto, dynamic=_name_symbols(proto, dynamic_shapes), **options)
+    model = _onnx_of(_program_of(module, example_inputs, dynamic_shapes))
+    return from_onnx(model, dynamic=_name_symbols(model.proto, dynamic_shapes), **options)
 
 
 def from_torch_function(target: str, **options: Any) -> Module:
@@ -165,8 +167,11 @@ def _program_of(module: Any, example_inputs: Sequence[Any], dynamic_shapes: Any)
         module.train(was_training)
 
 
-def _onnx_of(program: Any) -> onnx.ModelProto:
+def _onnx_of(program: Any) -> LightModel:
+    """Return the model, whose large weights are those of the program: not copied."""
     import torch
+
+    from ..onnx.read.outside import light_ir
 
     try:
         with _quiet():
@@ -181,8 +186,7 @@ def _onnx_of(program: Any) -> onnx.ModelProto:
             f"{_first_line(_innermost(error))}"
         ) from error
     assert exported is not None
-    proto: onnx.ModelProto = exported.model_proto
-    return proto
+    return light_ir(exported.model)
 
 
 def _name_symbols(proto: onnx.ModelProto, dynamic_shapes: Any) -> tuple[str, ...]:

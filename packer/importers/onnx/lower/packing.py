@@ -24,7 +24,7 @@ _RECORD = "packed"  # that of a packed value: what unpacking needs
 _PART_NBYTES = 16 << 20  # of a matrix that are packed at once
 
 
-class PackedTensor(ir.LazyTensor):
+class PackedTensor(ir.LazyTensor):  # type: ignore[misc]
     """A packed weight, which takes no memory: each read packs it again.
 
     Parameters

@@ -7,12 +7,11 @@ checker about each node; `opset` converts; only then onnx_ir makes objects of it
 
 from __future__ import annotations
 
-import mmap
 import os
-import stat
 from typing import TYPE_CHECKING, Any
 
 from runtime.error import ExportError, shown
+from runtime.mapped_file import map_file, reason_of
 
 from ....files.text import shown_path
 from .batch_first import check_batch_first as check_batch_first
@@ -20,6 +19,7 @@ from .fixed_inputs import fix_inputs as fix_inputs
 from .graphs import Graphs
 from .nodes import check_nodes, inline_functions
 from .opset import check_versions, convert
+from .outside import LightModel, Outside, light_bytes, light_proto
 from .shapes import with_shapes as with_shapes
 from .tensors import Tensors
 from .weights import take_weights
@@ -61,8 +61,8 @@ def read_model(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> ir.Mo
     source, path = _SOURCE, None
     if isinstance(model, str | os.PathLike):
         source, path = shown_path(model), model
-    proto = _proto(model, source)
-    tensors = Tensors(source, path)
+    proto, outside = _light(model, source)
+    tensors = Tensors(source, path, outside)
     check_versions(proto, source)
     Graphs(proto, tensors).check()
     try:
@@ -79,43 +79,39 @@ def missing_package(name: str) -> ExportError:
     return ExportError(text)
 
 
-def _proto(model: object, source: str) -> Any:
-    """Return the ModelProto, parsed after its bytes were checked."""
+def _light(model: object, source: str) -> LightModel:
+    """Return the ModelProto without its large weights, parsed after its bytes were checked."""
     import onnx
 
+    if isinstance(model, LightModel):  # of `from_torch`
+        return model
     if isinstance(model, onnx.ModelProto):
-        copy = onnx.ModelProto()
-        copy.CopyFrom(model)
-        return copy
+        return light_proto(model)
     if isinstance(model, bytes | bytearray | memoryview):
         return _parse(memoryview(model).cast("B"), source)
     if not isinstance(model, str | os.PathLike):
         text = "packer.from_onnx: model, expected a path, bytes or onnx.ModelProto, found"
         raise ExportError(f"{text} {shown(model)}")
     try:
-        handle = os.open(model, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        data, _ = map_file(model)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise refusal(source, f"cannot read the model: {reason}") from error
-    try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or not status.st_size:
-            raise refusal(source, "a model, expected a regular file that is not empty")
-        with mmap.mmap(handle, 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as data:
-            return _parse(data, source)
-    finally:
-        os.close(handle)
+        raise refusal(source, f"cannot read the model: {reason_of(error)}") from error
+    if not data:
+        raise refusal(source, "a model, expected a file that is not empty")
+    return _parse(data, source)
 
 
-def _parse(data: memoryview, source: str) -> Any:
+def _parse(data: memoryview, source: str) -> LightModel:
     import onnx
     from google.protobuf.message import DecodeError
 
     descriptor = onnx.ModelProto.DESCRIPTOR
+    outside: dict[str, Outside] = {}
     if len(data) > _SMALL:
         check_wire(data, descriptor, source)
+        data = memoryview(light_bytes(data, source, outside))
     try:
-        return onnx.ModelProto.FromString(data)
+        return LightModel(onnx.ModelProto.FromString(data), outside)
     except DecodeError as error:
         check_wire(data, descriptor, source)  # it says where
         raise refusal(source, "protobuf cannot read it; the file is damaged or no model") from error
@@ -134,8 +130,13 @@ def _model(proto: Any, tensors: Tensors) -> ir.Model:
     check_nodes(proto, source)
     made = ir.from_proto(convert(proto, source))
     for name, value in made.graph.initializers.items():
-        tensor = weights.get(name, value.const_value)
-        value.const_value = ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=name)
+        tensor = value.const_value
+        small = (
+            ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=name)
+            if name not in weights
+            else None
+        )
+        value.const_value = small or weights[name]
     made.graph.sort()
     _separate_outputs(made)
     made.meta["source"] = source

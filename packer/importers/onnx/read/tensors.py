@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.error import shown
 
+from .outside import Outside
 from .words import refusal, shape_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import onnx_ir as ir
 
 MOST_ELEMENTS = (1 << 31) - 1  # of one tensor
@@ -61,11 +64,19 @@ class Tensors:
         What messages call the model.
     path : path, optional
         The model's file; without it, data in other files is refused.
+    outside : mapping of str to Outside
+        The data that was taken out of the model, by its location.
     """
 
-    def __init__(self, source: str, path: str | os.PathLike[str] | None) -> None:
+    def __init__(
+        self,
+        source: str,
+        path: str | os.PathLike[str] | None,
+        outside: Mapping[str, Outside],
+    ) -> None:
         self.source = source
         self._path = path
+        self._outside = outside
         self._mapped: dict[str, mmap.mmap] = {}
 
     def check(self, tensor: Any, where: str) -> None:
@@ -80,10 +91,11 @@ class Tensors:
         check_extents(tensor.dims, self.source, where)
         if tensor.HasField("segment"):
             raise refusal(self.source, f"{where}: a segment of a tensor; store the tensor whole")
-        if tensor.data_location == _EXTERNAL:
+        outside = self._outside_of(tensor)
+        if tensor.data_location == _EXTERNAL and outside is None:
             self._place(tensor, where)
             return
-        expected, found, unit = _sizes(tensor)
+        expected, found, unit = _sizes(tensor, outside)
         if expected != found:
             raise refusal(
                 self.source,
@@ -94,26 +106,33 @@ class Tensors:
     def read(self, tensor: Any, where: str) -> ir.TensorProtocol:
         """Return a checked TensorProto as a tensor that does not refer to it.
 
-        Data in another file is mapped: it is read when it is used.
+        Data outside of it is read when it is used; that in another file is mapped.
         """
         import numpy
-        import onnx
         import onnx_ir as ir
 
         if tensor.data_location != _EXTERNAL:
             made: Any = ir.from_proto(tensor)
-        else:
+            return ir.Tensor(made.numpy(), dtype=made.dtype, name=tensor.name)
+        outside = self._outside_of(tensor)
+        if outside is None:
             path, offset, nbytes = self._place(tensor, where)
-            dtype = ir.DataType(tensor.data_type)
-            data: Any = self._map(path)[offset : offset + nbytes] if nbytes else b""
-            if dtype.bitwidth >= 8:
-                array = numpy.frombuffer(data, dtype.numpy()).reshape(tuple(tensor.dims))
-                return ir.Tensor(array, dtype=dtype, name=tensor.name)
-            plain = onnx.TensorProto(
-                data_type=tensor.data_type, dims=tensor.dims, raw_data=bytes(data)
-            )
-            made = ir.from_proto(plain)
-        return ir.Tensor(made.numpy(), dtype=made.dtype, name=tensor.name)
+            data = self._map(path)[offset : offset + nbytes] if nbytes else memoryview(b"")
+            outside = Outside(nbytes, lambda: data)
+        dtype, shape, name = ir.DataType(tensor.data_type), tuple(tensor.dims), tensor.name
+        if dtype.bitwidth < 8:
+            return _unpacked(dtype, shape, name, bytes(outside.read()))
+
+        def array() -> ir.Tensor[Any]:
+            elements = numpy.frombuffer(outside.read(), dtype.numpy()).reshape(shape)
+            return ir.Tensor(elements, dtype=dtype, name=name)
+
+        return ir.LazyTensor(array, dtype, ir.Shape(shape), name=name)
+
+    def _outside_of(self, tensor: Any) -> Outside | None:
+        """Return the data that was taken out of a tensor, or None."""
+        entries = [one.value for one in tensor.external_data if one.key == "location"]
+        return self._outside.get(entries[-1]) if entries else None
 
     def _place(self, tensor: Any, where: str) -> tuple[str, int, int]:
         """Return the file of a tensor's data, the offset and the size."""
@@ -213,8 +232,19 @@ def _nbytes(tensor: Any) -> int:
     return (count * BITS[tensor.data_type] + 7) // 8
 
 
-def _sizes(tensor: Any) -> tuple[int, int, str]:
+def _unpacked(dtype: ir.DataType, shape: tuple[int, ...], name: str, data: bytes) -> ir.Tensor[Any]:
+    """Return a tensor whose elements share bytes in its data."""
+    import onnx
+    import onnx_ir as ir
+
+    plain = onnx.TensorProto(data_type=int(dtype), dims=shape, raw_data=data)
+    return ir.Tensor(ir.from_proto(plain).numpy(), dtype=dtype, name=name)
+
+
+def _sizes(tensor: Any, outside: Outside | None) -> tuple[int, int, str]:
     """Return the size that a tensor must have, that it has, and the unit."""
+    if outside is not None:
+        return _nbytes(tensor), outside.nbytes, "bytes of raw_data"
     if tensor.HasField("raw_data"):
         return _nbytes(tensor), len(tensor.raw_data), "bytes of raw_data"
     name = _TYPED.get(tensor.data_type, "int32_data")

@@ -18,7 +18,7 @@ MOST_MESSAGES = 1_000_000
 MOST_NESTING = 90  # protobuf refuses more than 100
 MOST_PACKED = 1 << 26  # bytes of integers that take 8 bytes each in memory
 _PACKED = {"int32_data", "int64_data", "uint64_data"}
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_VARINT, _FIXED64, BYTES, _FIXED32 = 0, 1, 2, 5
 
 Fields = Mapping[int, Any]  # the descriptor of each field that is a message, or the name of packed
 
@@ -46,10 +46,10 @@ def check_wire(data: memoryview, descriptor: Any, source: str) -> None:
             f"a protobuf message, expected at most {MOST_BYTES:,} bytes, found {len(data):,}; store"
             " the weights beside it: onnx.save(model, path, save_as_external_data=True)",
         )
-    _Walk(data, source).run(descriptor)
+    Walk(data, source).run(descriptor)
 
 
-class _Walk:
+class Walk:
     """One walk: the bytes, the position, and what was counted so far."""
 
     def __init__(self, data: memoryview, source: str) -> None:
@@ -70,7 +70,7 @@ class _Walk:
             position += 1
             if tag > 127:
                 tag, position = self.varint(start, end)
-            if tag & 7 != _BYTES:
+            if tag & 7 != BYTES:
                 position = self.skip(tag & 7, start, position, end)
                 continue
             length = data[position] if position < end else 128
