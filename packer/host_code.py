@@ -12,7 +12,7 @@ from runtime.module import Module, preorder
 from .elf.object_file import contains
 from .files.progress import silent
 from .modules.host import CodeFile, HostModule
-from .toolchain.linkage import undefined_in
+from .toolchain.linkage import refused_in, undefined_in
 
 if TYPE_CHECKING:
     from .files.progress import Progress
@@ -48,24 +48,29 @@ def save(
     ]
     link.use(files)
     link.build_levels()
-    if _DEFS in link.code.options and _leave_out_undefined(hosts, link.run, folder / "trial"):
+    if _DEFS in link.code.options and _leave_out(hosts, link.run, folder / "trial"):
         return save(hosts, link, folder, step)
     for note in link.levels.notes:
         step(f"{levels[0].name} only: {note}")
     return files
 
 
-def _leave_out_undefined(
-    hosts: Sequence[HostModule], link: Callable[[Path], None], output: Path
-) -> bool:
+def _leave_out(hosts: Sequence[HostModule], link: Callable[[Path], None], output: Path) -> bool:
     """Try to link the host code alone; return True if functions were left out, so try again.
 
-    This compiles none of the wrappers. Any other error is left to the link of the library.
+    Those are the functions that nothing defines, and those whose declaration the compiler refuses:
+    they cost no other function. This compiles none of the wrappers. Any other error is left to the
+    link of the library.
     """
     try:
         link(output)
     except ToolchainError as error:
-        changed = [host.leave_out(undefined_in(error)) for host in hosts]
+        undefined = dict.fromkeys(
+            sorted(undefined_in(error)), "no library that is linked defines it"
+        )
+        refused = refused_in(error)
+        reasons = {name: f"the compiler refuses its call: {text}" for name, text in refused.items()}
+        changed = [host.leave_out({**undefined, **reasons}) for host in hosts]
         return any(changed)
     output.unlink()
     return False

@@ -154,6 +154,11 @@ class FunctionReader:
         assert self.scope is not None
         if is_packed(function) and not whole.symbol:
             return self.packed()
+        for index, declared in enumerate(function.parameters):
+            if local := self.scope.local_tag(declared.type):
+                self.where = f"function {self.name!r}: parameter {index + 1} {declared.name!r}"
+                what = local.spelling or f"a {local.kind} without a name"
+                self.refuse(f"{what} is declared by the parameter; declare it before the function")
         return self.typed(
             whole._replace(out=whole.out or results_of(function, self.scope)), function
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from runtime.error import ExportError
 
@@ -18,6 +19,7 @@ _MACROS = re.compile(
     r"(u?int(_least|_fast)?\d+|u?intptr|u?intmax|size|ptrdiff|wchar|wint|char\d+)_t"
 )
 _CPP_WORDS = {"wchar_t", "char16_t", "char32_t", "char8_t"}
+_NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _BOOL = {"c": "_Bool", "cc": "bool"}
 # The user's warnings are for the user's code. Other compilers ignore the pragmas of one.
 _NO_WARNINGS = """
@@ -76,8 +78,9 @@ def _redeclaration(declaration: Declaration, language: str) -> str:
 
 
 def _prototype(function: Function, name: str, language: str, names: Sequence[str] = ()) -> str:
+    extents = dict(zip((p.name for p in function.parameters), names, strict=False))
     texts = [
-        render(_portable(p.type, language), names[i] if names else "", names=False)
+        render(_portable(p.type, language, extents), names[i] if names else "", names=False)
         for i, p in enumerate(function.parameters)
     ]
     return render(_portable(function.result, language), f"{name}({', '.join(texts) or 'void'})")
@@ -108,35 +111,42 @@ def _conditions(declarations: Sequence[Declaration], language: str) -> Iterator[
         if condition.endswith(IN_C_ONLY) and language == "cc":
             continue
         text = condition.removesuffix(IN_C_ONLY)
+        yield f'#line 1 "<declaration of {name}>"'
         yield f'{word}({text}, "declaration of {name}: {text}");'
 
 
-def _portable(type_: CType, language: str) -> CType:
-    """Spell the standard types so that no header is needed, and leave out names of extents."""
+def _portable(type_: CType, language: str, extents: Mapping[str, str] = _NO_NAMES) -> CType:
+    """Spell the standard types so that no header is needed.
+
+    `extents` are the names of parameters in extents; without them such an extent is a star.
+    """
     if isinstance(type_, Pointer):
-        inner = _portable(type_.target, language)
+        is_array = isinstance(type_.target, Array)
+        portable = _portable_items if is_array else _portable
+        inner = portable(type_.target, language, extents)
         quals = tuple(q for q in type_.quals if q != "restrict" or language == "c")
         return Pointer(inner, quals)
     if isinstance(type_, Function):
         parameters = tuple(Declared("", _portable(p.type, language)) for p in type_.parameters)
         return type_._replace(result=_portable(type_.result, language), parameters=parameters)
     if isinstance(type_, Array):
-        return Pointer(_portable_items(type_.item, language))
+        return Pointer(_portable_items(type_.item, language, extents))
     if isinstance(type_, Tagged) or len(type_.words) > 1:
         return type_
     (word,) = type_.words
     return type_._replace(words=_portable_words(word, language))
 
 
-def _portable_items(type_: CType, language: str) -> CType:
+def _portable_items(type_: CType, language: str, extents: Mapping[str, str]) -> CType:
     """Spell the items of an array that is a parameter: an inner extent is part of its type."""
     if not isinstance(type_, Array):
-        return _portable(type_, language)
-    item = _portable_items(type_.item, language)
+        return _portable(type_, language, extents)
+    item = _portable_items(type_.item, language, extents)
     is_number = len(type_.extent) == 1 and type_.extent[0].isdigit()
     if language == "cc" and not is_number:
         return item
-    return Array(item, type_.extent if is_number else ("*",))
+    named = tuple(extents.get(token, token) for token in type_.extent)
+    return Array(item, named if is_number or extents else ("*",))
 
 
 def _portable_words(word: str, language: str) -> tuple[str, ...]:

@@ -138,9 +138,9 @@ class HostModule(Module):
         path: Path | None = getattr(self, "path", None)
         return () if path is None else (path,)
 
-    def leave_out(self, undefined: set[str]) -> bool:
-        """Leave out functions that no library defines; return True if the rest can be exported."""
-        del undefined
+    def leave_out(self, reasons: Mapping[str, str]) -> bool:
+        """Leave out functions for these reasons; return True if the rest may be exported."""
+        del reasons
         return False
 
     def function_names(self) -> list[str]:

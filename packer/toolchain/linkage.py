@@ -20,11 +20,18 @@ _PLACE = re.compile(r"^(?P<file>[^\s<].*?):\d+:\d+: note: previous", re.MULTILIN
 _UNDEFINED = re.compile(
     r"(?:undefined (?:reference to|symbol:|protected symbol:)|protected symbol)\W+(\w+)"
 )
+# An error in the C text that confirms a declaration, as gcc and clang report it.
+_REFUSED = re.compile(r"^<declaration of ([\w$]+)>:\d+:\d+: error: (.*)$", re.MULTILINE)
 
 
 def undefined_in(error: ToolchainError) -> set[str]:
     """Return the symbols that a linker reported as undefined."""
     return set(_UNDEFINED.findall(error.stderr))
+
+
+def refused_in(error: ToolchainError) -> dict[str, str]:
+    """Return the functions whose declaration a compiler refused, each with its first error."""
+    return dict(reversed(_REFUSED.findall(error.stderr)))
 
 
 def conflicting(stderr: str) -> Iterator[tuple[str, str]]:

@@ -144,7 +144,7 @@ class Codes:
                 raise LayoutError(f"{type_.spelling} has the bit-field {member.name!r}")
             if not member.name:
                 raise LayoutError(f"{type_.spelling} has fields without a name")
-            if "align" in member.attributes or "packed" in member.attributes:
+            if "lign" in member.attributes or "packed" in member.attributes:
                 raise LayoutError(f"{type_.spelling} has an attribute of {member.name!r}")
             found = self.scope.resolved(member.type)
             extents, item = extents_of(found) if isinstance(found, Array) else ([], found)
@@ -253,7 +253,7 @@ class Codes:
             return code + "".join(f"[{text}]" for text in known if text)
         if code[:2] == "*@" or (code[0] not in "*&" and code != "str"):
             raise UnsupportedError("an array of this type", f"void *{name}")
-        if any(not text for text in known):
+        if not all(known):
             return code
         code = "&char" if code == "str" else code
         return code + "".join(f"[{text}]" for text in known)
@@ -269,17 +269,15 @@ class Codes:
             try:
                 code = self._passed(declared)
             except UnsupportedError as error:
-                raise UnsupportedError(
-                    f"a callback's parameter {own!r}: {error}", instead
-                ) from None
+                what = f"a callback's parameter {own!r}: {error}"
+                raise UnsupportedError(what, instead) from None
             parameters.append(Parameter(own, render(declared.type), code))
         try:
             result = self.result(type_.result)
         except UnsupportedError as error:
             raise UnsupportedError(f"a callback's result: {error}", instead) from None
         if result not in (*NUMBERS, "char", "void"):
-            what = f"a callback that returns {render(type_.result)}"
-            raise UnsupportedError(what, instead)
+            raise UnsupportedError(f"a callback that returns {render(type_.result)}", instead)
         self.callbacks.append(Callback(name, tuple(parameters), result, render(type_.result)))
         return "fn"
 

@@ -36,7 +36,7 @@ def layout_of(
     LayoutError
         If the layout is not the natural one.
     """
-    if "align" in type_.attributes:
+    if "lign" in type_.attributes:
         raise LayoutError(f"{type_.spelling} has an attribute of alignment")
     pack = re.search(r"pack=(\d+)", type_.attributes)
     most = 1 if "packed" in type_.attributes else int(pack[1]) if pack else _LARGEST

@@ -10,7 +10,7 @@ from .expression import evaluate
 from .parser import CSyntaxError, parse_declaration
 from .text import Chunk, chunks_of, without_labels
 from .tokens import RESERVED
-from .types import Array, CType, Declared, Function, Named, Pointer, Tagged
+from .types import Array, CType, Declared, Function, Named, Pointer, Tagged, find_tag
 
 # The words of the typedefs of the C library and of POSIX, on machines with 64-bit long.
 _STANDARD_WORDS = {
@@ -30,6 +30,8 @@ STANDARD = {
     name: tuple(words.split()) for words, names in _STANDARD_WORDS.items() for name in names.split()
 }
 KNOWN = {*RESERVED, "DLTensor", "dso_status"}
+_TAG_NAME = re.compile(r"\b(struct|union|enum)\s+([A-Za-z_$][\w$]*)", re.ASCII)
+_INNERMOST = re.compile(r"\([^()]*\)")
 _WORDS = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 _TAG = re.compile(r"\b(struct|union|enum)\b[^;{}()]*?\b([A-Za-z_$][\w$]*)\s*\{", re.ASCII)
 _DEEPEST = 40
@@ -121,11 +123,29 @@ class Scope:
         index = self._tags.get((type_.kind, type_.tag))
         if index is None:
             return type_
+        own = (type_.kind, type_.tag)
         for declared in self.declared(index):
-            found = _tagged_in(declared.type, type_.kind, type_.tag)
+            found = find_tag(declared.type, lambda t: (t.kind, t.tag) == own and t.has_body)
             if found is not None:
                 return found._replace(quals=type_.quals)
         return type_
+
+    def local_tag(self, type_: CType) -> Tagged | None:
+        """Return the struct, union or enum of a parameter that no other declaration can name."""
+        if self.is_cpp or not self.has_text:
+            return None
+        return find_tag(type_, lambda t: t.has_body or (t.kind, t.tag) not in self._file_tags)
+
+    @cached_property
+    def _file_tags(self) -> set[tuple[str, str]]:
+        """The tags that declarations name outside of parameters."""
+        found: set[tuple[str, str]] = set()
+        for chunk in self.chunks:
+            text, count = without_labels(chunk.text), 1
+            while count:
+                text, count = _INNERMOST.subn(" ", text)
+            found.update(_TAG_NAME.findall(text))
+        return found
 
     def resolved(self, type_: CType) -> CType:
         """Follow typedefs, and add the body of a struct, union or enum; qualifiers are kept."""
@@ -228,7 +248,7 @@ def _declared(chunk: Chunk) -> list[Declared]:
 
 def _aligned(declared: Declared) -> CType | None:
     """Return the type of a typedef; only a struct can tell that its alignment is another."""
-    if "align" not in declared.attributes:
+    if "lign" not in declared.attributes:
         return declared.type
     if not isinstance(declared.type, Tagged):
         return None
@@ -262,20 +282,3 @@ def enum_values(
             break
         found[name] = value
     return found
-
-
-def _tagged_in(type_: CType, kind: str, tag: str) -> Tagged | None:
-    """Find the body of a tag inside a type."""
-    if isinstance(type_, Tagged):
-        if (type_.kind, type_.tag) == (kind, tag) and (
-            type_.members is not None or type_.constants
-        ):
-            return type_
-        inner: tuple[CType, ...] = tuple(member.type for member in type_.members or ())
-    elif isinstance(type_, Function):
-        inner = (type_.result, *(p.type for p in type_.parameters))
-    elif isinstance(type_, Named):
-        inner = ()
-    else:
-        inner = (type_.target if isinstance(type_, Pointer) else type_.item,)
-    return next((found for t in inner if (found := _tagged_in(t, kind, tag))), None)

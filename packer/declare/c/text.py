@@ -24,8 +24,11 @@ _TRANSPARENT = re.compile(
     r'\s*(extern\s*"C(\+\+)?"|(inline\s+)?(?P<space>namespace)(\s+[\w:]+)?(\s*\[\[.*?\]\])?)\s*',
     re.DOTALL,
 )
-# After the attributes are dropped, nothing follows the parameters of a function but such words.
-_BODY = re.compile(r"\)\s*(?:(?:const|noexcept|override|final)\s*)*(?:->[^(){};]*)?$")
+# After the attributes are dropped, nothing follows the parameters of a function but such words, or
+# the extents of the array that its result points to.
+_BODY = re.compile(
+    r"\)\s*(?:\[[^\]]*\]\s*)*(?:(?:const|noexcept|override|final)\s*)*(?:->[^(){};]*)?$"
+)
 _LONGEST_HEAD = 4096
 _INNER = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*"  # three levels of parentheses
 _LABEL = re.compile(

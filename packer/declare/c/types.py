@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 
@@ -44,6 +45,11 @@ class Tagged(NamedTuple):
     def spelling(self) -> str:
         """The type in C."""
         return f"{self.kind} {self.tag}" if self.tag else self.alias
+
+    @property
+    def has_body(self) -> bool:
+        """Return True if the fields or the names of an enum are known."""
+        return self.members is not None or bool(self.constants)
 
 
 class Pointer(NamedTuple):
@@ -90,6 +96,20 @@ class Declared(NamedTuple):
     storage: frozenset[str] = frozenset()
     bits: bool = False
     attributes: str = ""
+
+
+def find_tag(type_: CType, is_sought: Callable[[Tagged], bool]) -> Tagged | None:
+    """Return the first struct, union or enum inside a type of which `is_sought` is true."""
+    inner: tuple[CType, ...] = ()
+    if isinstance(type_, Tagged):
+        if is_sought(type_):
+            return type_
+        inner = tuple(member.type for member in type_.members or ())
+    elif isinstance(type_, Function):
+        inner = (type_.result, *(p.type for p in type_.parameters))
+    elif not isinstance(type_, Named):
+        inner = (type_.target if isinstance(type_, Pointer) else type_.item,)
+    return next((found for t in inner if (found := find_tag(t, is_sought))), None)
 
 
 def render(type_: CType, name: str = "", names: bool = True) -> str:

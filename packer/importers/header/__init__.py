@@ -146,25 +146,33 @@ class HeaderModule(CSourceModule):
         """Return the headers."""
         return self.headers
 
-    def leave_out(self, undefined: set[str]) -> bool:
-        """Leave out the functions that no library defines; return False if that solves nothing.
+    def leave_out(self, reasons: Mapping[str, str]) -> bool:
+        """Leave out functions for these reasons; return False if that solves nothing.
 
         Functions that the caller named stay, and so do all if none would be left.
         """
         missing = {
-            d.name
+            d.name: reason
             for d in self.functions
-            if (d.check.calls or d.name) in undefined and d.name not in self._chosen
+            if d.name not in self._chosen and (reason := _reason_of(d, reasons))
         }
         kept = tuple(d for d in self.functions if d.name not in missing)
         if not missing or not kept:
             return False
         self.functions = kept
-        self.left_out.update(dict.fromkeys(sorted(missing), "no library that is linked defines it"))
+        self.left_out.update(sorted(missing.items()))
         return True
 
     def __repr__(self) -> str:
         return f"<HeaderModule {', '.join(repr(str(header)) for header in self.headers)}>"
+
+
+def _reason_of(declaration: Declaration, reasons: Mapping[str, str]) -> str:
+    """Return the reason for a function, or for one of which the compiler refused the same type."""
+    if reason := reasons.get(declaration.check.calls or declaration.name):
+        return reason
+    conditions = declaration.check.conditions
+    return next((r for r in reasons.values() if any(text in r for text in conditions)), "")
 
 
 def _check(header: Path, names: Sequence[str]) -> None:
