@@ -20,6 +20,11 @@ LIBRARY = {
     "target": ("string", "The machine to compile for, [cross.md](../cross.md). Default: this one."),
     "entry": ("string", "The function that calling the loaded module runs."),
     "options": ("array of strings", "Further options for the linker driver."),
+    "allow_undefined": (
+        "array of strings",
+        'Patterns of symbols that the process provides, as `["cu*"]`: no library of the link has '
+        "to define them ([linking.md](linking.md)).",
+    ),
     "addons": ("array of paths", "Further objects and archives to link."),
     "system_lib": ("boolean", "Register the modules at start-up, for static linking."),
     "c_symbol_prefix": ("string", "A prefix for every symbol; needs `system_lib`."),

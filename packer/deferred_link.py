@@ -24,12 +24,14 @@ from .files.arguments import list_of
 from .files.output import refuse_output_among_inputs, replacing
 from .files.progress import output_of, silent
 from .files.text import path_error
+from .target import find_target
 from .toolchain.build import building
 from .toolchain.cross_linker import find_linker
 from .toolchain.link_input import LinkInput
 from .toolchain.linker import whole
 from .toolchain.soname import soname_options, verify_soname
 from .toolchain.tarball import unsafe_options
+from .toolchain.undefined import Linked, check_undefined, split_allowed
 from .toolchain.verify import verify_output
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ def link_library(
     soname : str, optional
         The library's name for other binaries, as for `export_library`.
     options : sequence of str
-        Further options for the linker driver.
+        Further options for the linker driver, and ``"--allow-undefined"`` as for `export_library`.
     fcompile : callable, optional
         Links instead of the default toolchain, as for `export_library`.
     workspace_dir, progress
@@ -90,7 +92,8 @@ def link_library(
     No code of the inputs is run, and a tar is unpacked in a private folder only.
     """
     step = progress or silent
-    inputs, options = list_of(inputs, "inputs"), list_of(options, "options")
+    inputs = list_of(inputs, "inputs")
+    options, allowed = split_allowed(list_of(options, "options"))
     output_format, linker = find_linker(path, fcompile, target)
     if output_format.suffix == "tar":
         text = "a tar is not linked, and packer export writes it, expected .so, .o or .a"
@@ -125,6 +128,9 @@ def link_library(
         symbols = {name: data for item in link_inputs for name, data in _embedded(item)}
         verify_output(workspace.output, made, required, symbols, symbols)
         verify_soname(workspace.output, soname)
+        named = {path: path.name for path in (*archives, *map(Path, objects))}
+        linked = Linked(Path(path), find_target(triple), all_options, named, allowed)
+        check_undefined(made, linked)
         # From here on the library is known to contain all that was exported, byte for byte.
 
         step("commit")

@@ -32,6 +32,7 @@ from .target import find_target
 from .toolchain.build import building
 from .toolchain.cross_linker import find_linker
 from .toolchain.soname import soname_options, verify_soname
+from .toolchain.undefined import check_undefined, split_allowed
 from .toolchain.verify import refuse_undefined, verify_output
 from .toolchain.visibility import Visibility, check_visibility, exporting_only
 
@@ -112,7 +113,8 @@ def export_library(
     workspace_dir : path, optional
         A folder in which a new folder keeps the intermediate files; by default they are removed.
     options : sequence of str
-        Further options for the linker driver.
+        Further options for the linker driver. ``"--allow-undefined"``, and with a pattern
+        ``"--allow-undefined=cu*"``, allow symbols that the process provides (docs/linking.md).
     progress : callable, optional
         Called with the name of each step as it begins. Its method ``bytes``, if there is one, is
         called with (bytes done, bytes in all) while the blob is copied. Its method ``output``, if
@@ -173,7 +175,8 @@ def export_library(
     """
     step = progress or silent
     output, naming = Path(path), Naming(format, system_lib, c_symbol_prefix, legacy_calls)
-    options, addons = list_of(options, "options"), list_of(addons, "addons")
+    options, allowed = split_allowed(list_of(options, "options"))
+    addons = list_of(addons, "addons")
     output_format, linker = find_linker(output, fcompile, target)
     check_visibility(visibility, output, output_format)
     naming_options, record = soname_options(soname, output, output_format), record_of(metadata)
@@ -203,7 +206,7 @@ def export_library(
         write_library = None if has_code else embedders[0].write_library
 
         step("save")
-        words = [*options, *library_options(hosts, output_format)]
+        words = [*options, *library_options(hosts, output_format, allowed)]
         code = Code([], [], words, addons, [])
         levels = find_levels(cpu, find_target(triple))
         link = Link(linker, find_target(triple), naming, folder, code, levels)
@@ -244,11 +247,9 @@ def export_library(
         result = output_format.read_back(workspace.output, triple)
         verify_output(workspace.output, result, required, symbols, linked)
         verify_soname(workspace.output, soname)
-        own = [
-            function.symbol or function.name for function in functions if not function.is_external
-        ]
-        if own:
-            refuse_undefined(result, [c_symbol_prefix + name for name in own], link.explain)
+        own = [c_symbol_prefix + (f.symbol or f.name) for f in functions if not f.is_external]
+        refuse_undefined(result, own, link.explain)
+        check_undefined(result, link.linked(output, allowed))
         made_of(step)(workspace.output)
         # From here on the library is known to be correct.
 

@@ -22,11 +22,16 @@ if TYPE_CHECKING:
 _DEFS = "-Wl,-z,defs"  # the linker must find every symbol
 
 
-def library_options(hosts: Sequence[HostModule], output_format: OutputFormat) -> list[str]:
-    """Return the options for the libraries of all modules; an object or archive is linked later."""
+def library_options(
+    hosts: Sequence[HostModule], output_format: OutputFormat, allowed: Sequence[str]
+) -> list[str]:
+    """Return the options for the libraries of all modules; an object or archive is linked later.
+
+    If undefined symbols are `allowed`, the result is searched for others (`check_undefined`).
+    """
     if output_format.suffix in ("o", "a"):
         return []
-    words = [_DEFS] if any(host.is_complete for host in hosts) else []
+    words = [_DEFS] if any(host.is_complete for host in hosts) and not allowed else []
     words += dict.fromkeys(option for host in hosts for option in host.link_options)
     return [*words, *dict.fromkeys(f"-l{name}" for host in hosts for name in host.libraries)]
 

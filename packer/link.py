@@ -24,6 +24,7 @@ from .toolchain.compilation import Compilation
 from .toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES, find_compiler
 from .toolchain.cuda import RUNTIME_OPTIONS, static_runtime
 from .toolchain.linker import whole
+from .toolchain.undefined import Linked
 from .toolchain.verify import check_linked
 
 if TYPE_CHECKING:
@@ -186,14 +187,20 @@ class Link:
     def explain(self, missing: Iterable[str]) -> str:
         """Say why declared functions are undefined, and what to do."""
         names = sorted(missing)
-        objects = {
-            self._objects.get(file.path, file.path): _shown(file)
-            for file in self.code.files
-            if not file.is_ours
-        }
-        found = [linkage.advice(*row) for row in linkage.mangled(names, objects)]
+        found = [linkage.advice(*row) for row in linkage.mangled(names, self._named_objects())]
         text = f"declared, but defined by no source, or as static: {', '.join(names)}"
         return "; ".join([text, *found])
+
+    def linked(self, output: Path, allowed: Sequence[str]) -> Linked:
+        """Describe the link for the search of undefined symbols."""
+        addons = {path: path.name for path in map(Path, self.code.addons)}
+        objects = self._named_objects() | addons
+        return Linked(output, self.target, self.code.options, objects, allowed)
+
+    def _named_objects(self) -> dict[Path, str]:
+        """Return the objects and archives of users, and the names of their files."""
+        files = [file for file in self.code.files if not file.is_ours]
+        return {self._objects.get(file.path, file.path): _shown(file) for file in files}
 
     def _explained_conflict(self, error: ToolchainError) -> ToolchainError:
         """Say what to do if only a declaration, which is ours, has C linkage."""

@@ -22,6 +22,7 @@ from ..modules.c_source import CSourceModule
 from ..project import PROJECT_FILE, Project, project_of_sources, read_project
 from ..project.sources import COMPILED, is_device_code, kind_of
 from ..toolchain.formats import FORMATS, format_of
+from ..toolchain.undefined import allowing
 from .compiler_options import compiler_words, linker_words
 from .executor_option import open_executor
 from .export_options import parse as parse
@@ -70,7 +71,7 @@ def _export(arguments: argparse.Namespace) -> None:
             addons=project.addons,
             target=arguments.target or project.target,
             workspace_dir=arguments.save_temps,
-            options=[*project.options, *arguments.option, *linker_words(arguments)],
+            options=_link_options(arguments, project),
             progress=_Progress(steps, project, output),
             visibility=arguments.visibility or project.visibility,
             soname=project.soname if arguments.soname is None else arguments.soname,
@@ -89,6 +90,11 @@ def _export(arguments: argparse.Namespace) -> None:
     for note in (*project.inputs.notes, *note_about_speed(arguments)):
         write_error(f"packer: note: {note}")
     _write_functions(project, is_found=bool(arguments.sources or arguments.header))
+
+
+def _link_options(arguments: argparse.Namespace, project: Project) -> list[str]:
+    allowed = allowing(project.allow_undefined)
+    return [*project.options, *allowed, *arguments.option, *linker_words(arguments)]
 
 
 def _root(arguments: argparse.Namespace, project: Project) -> Module:

@@ -33,6 +33,7 @@ output = "model.so"
 # embed = "auto"         # how the imports are embedded in the library: auto, segment, llvm or c
 # target = "aarch64-linux-gnu"    # the machine to make it for; by default that of the compiler
 # options = ["-Llib"]    # options for the linker driver
+# allow_undefined = ["cu*"]    # symbols that the process provides, as these patterns
 # addons = ["foo.o"]     # further files to link
 # system_lib = true      # register the modules at start-up, for static linking (output = "model.o")
 # c_symbol_prefix = "net1_"    # a prefix for every symbol, to link several models into a program

@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 
 from ..files.text import printable
 
+_ALLOW = "--allow-undefined"
+
 
 class _ParserFoundError(Exception):
     """Carries the parser out of a function that would parse."""
@@ -83,6 +85,9 @@ class CommandParser(argparse.ArgumentParser):
         add("--target", metavar="TRIPLE", help="make it for this machine: aarch64-linux-gnu")
         add("--soname", metavar="NAME", help="its name for other binaries: libmodel.so.1")
         self.add_repeated("--option", "OPTION", "an option for the linker driver: --option=-lfoo")
+        allowed = "the process provides these symbols: --allow-undefined='cu*'; alone: all of them"
+        kept: Any = {"action": "append", "dest": "option", "type": lambda text: f"{_ALLOW}={text}"}
+        add(_ALLOW, nargs="?", metavar="PATTERN", help=allowed, **kept)
         add("--save-temps", metavar="FOLDER", help="keep the intermediate files in this folder")
         add("-v", "--verbose", action="store_true", help="print each step, file and command")
 
@@ -94,7 +99,7 @@ class CommandParser(argparse.ArgumentParser):
         """
         if isinstance(argv, _Sought):
             raise _ParserFoundError(self)
-        words = list(argv)
+        words = [f"{word}=*" if word == _ALLOW else word for word in argv]
         if "--" in words:
             cut = words.index("--")
             paths = words[cut + 1 :]

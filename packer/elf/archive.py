@@ -81,6 +81,19 @@ def read_archive(path: Path, offset: int = 0, nbytes: int | None = None) -> Iter
         yield from _members(file, path, offset + len(MAGIC), end)
 
 
+def read_index(path: Path) -> set[str]:
+    """Return the symbols that the members of an archive define, as its index in GNU's form says."""
+    with path.open("rb") as file:
+        start = file.read(len(MAGIC) + _HEADER_NBYTES)
+        name, digits = start[8:24].rstrip(), start[56:66].strip()
+        if name not in (b"/", b"/SYM64/") or not digits.isdigit():
+            return set()
+        index = file.read(int(digits))
+    width = 4 if name == b"/" else 8
+    names = index[width * (1 + int.from_bytes(index[:width], "big")) :]
+    return {text.decode("utf-8", "surrogateescape") for text in names.split(b"\0") if text}
+
+
 def member_heads(file: IO[bytes], path: Path, nbytes: int) -> Iterator[tuple[str, bytes]]:
     """Iterate over the members of an archive, also of a thin one: name and first bytes of each.
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator
 from itertools import compress, repeat
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from runtime.error import LibraryLoadError
 
 from . import records as elf
+from .image import Image, map_file, valid_path
 from .linkage import Hardening, Linkage, VersionNeed, version_numbers
 from .notes import read_branch_protection
 from .records import DynamicTag, SymbolRecord, layout_of, size_of
 from .section_table import SectionTable, read_sections
 from .symbol_table import SymbolTable
-
-if TYPE_CHECKING:
-    from .image import Image
 
 _TAG = layout_of(DynamicTag)
 _MAX_TAGS = 4096
@@ -221,6 +222,16 @@ class Dynamic:
             if not step or not fields[step]:
                 return
             address += fields[step]
+
+
+def read_dynamic(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Dynamic:
+    """Read the dynamic section of a library or a program, as far as possible."""
+    name = os.fspath(path)
+    data = map_file(name)
+    if bytes(data[:6]) != elf.IDENT[:6]:
+        text = f"{valid_path(name)}: expected a 64-bit little-endian ELF file"
+        raise LibraryLoadError(text, path=os.fsdecode(name), reason="not-elf")
+    return Dynamic(Image(data, valid_path(name), []))
 
 
 def _whole(data: memoryview, size: int) -> memoryview:

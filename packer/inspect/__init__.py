@@ -23,10 +23,9 @@ from runtime.abi import (
 )
 from runtime.error import LibraryLoadError
 
-from ..elf.dynamic import Dynamic
+from ..elf.dynamic import Dynamic, read_dynamic
 from ..elf.image import Image, map_file, valid_path
 from ..elf.linkage import Hardening, Linkage, VersionNeed
-from ..elf.records import IDENT
 from ..elf.section_table import read_static_symbols
 from .cpu_levels import read_cpu_levels
 from .functions import MAX_FUNCTIONS, read_entry_function, read_functions
@@ -202,16 +201,6 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         problems=tuple(problems),
     )
     return OpenedLibrary(report, image.data, tree.parsed, tree.root)
-
-
-def read_dynamic(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Dynamic:
-    """Read the dynamic section of a library or a program, as far as possible."""
-    name = os.fspath(path)
-    data = map_file(name)
-    if bytes(data[:6]) != IDENT[:6]:
-        text = f"{valid_path(name)}: expected a 64-bit little-endian ELF file"
-        raise LibraryLoadError(text, path=os.fsdecode(name), reason="not-elf")
-    return Dynamic(Image(data, valid_path(name), []))
 
 
 def _check(path: str | bytes) -> tuple[bool, ElfFile | None, LibraryLoadError | None]:

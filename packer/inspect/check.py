@@ -14,12 +14,12 @@ from runtime.modules.device import DeviceModule
 from runtime.modules.vm import STR, VMExecutable
 from runtime.registry import find_global_func
 
+from ..elf.dependencies import Dependencies, defined_by_this_process, resolve_dependencies
 from ..elf.linkage import version_numbers
 from . import open_library
 from .callees import missing_callees
 from .check_devices import check_devices
 from .check_legacy import check_legacy
-from .dependencies import Dependencies, defined_by_this_process, resolve_dependencies
 from .device_query import query_devices
 from .findings import Finding
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from runtime._core import is_provided
 from runtime.registry import is_own_type
 
+from ..elf.dependencies import defined_by_this_process, resolve_dependencies
 from . import open_library
 from .callees import missing_callees
-from .dependencies import defined_by_this_process, resolve_dependencies
 from .findings import Finding
 
 if TYPE_CHECKING:

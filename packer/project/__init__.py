@@ -1,9 +1,9 @@
 """packer.toml: a tree of modules, and how to export it.
 
-    [library]                  output, root, format, embed, target, entry, options, addons,
-                               system_lib, c_symbol_prefix, visibility, cpu, soname, version,
-                               license, metadata, legacy_calls, encrypt, encrypt_key; all are
-                               optional
+    [library]                  output, root, format, embed, target, entry, options,
+                               allow_undefined, addons, system_lib, c_symbol_prefix, visibility,
+                               cpu, soname, version, license, metadata, legacy_calls, encrypt,
+                               encrypt_key; all are optional
     [module.NAME]              kind, imports, and the keys of the kind:
         c cc cu                sources, functions, include, define, libraries, options
         llvm                   sources, functions, libraries, target, cpu, features, opt
@@ -72,6 +72,8 @@ class Project(NamedTuple):
         As `packer.export_library` takes them.
     soname, metadata, legacy_calls
         Likewise; version and license are in the metadata.
+    allow_undefined
+        The patterns of ``--allow-undefined``.
     encrypt, encrypt_key
         The parts and the key for `packer.encrypting`.
     """
@@ -85,6 +87,7 @@ class Project(NamedTuple):
     target: str | None = None
     entry: str | None = None
     options: tuple[str, ...] = ()
+    allow_undefined: tuple[str, ...] = ()
     addons: tuple[Path, ...] = ()
     system_lib: bool = False
     c_symbol_prefix: str = ""
@@ -223,6 +226,7 @@ def _options(library: Table) -> dict[str, Any]:
         "target": library.text("target"),
         "entry": library.text("entry"),
         "options": library.texts("options"),
+        "allow_undefined": library.texts("allow_undefined"),
         "addons": library.files("addons"),
         "system_lib": library.flag("system_lib"),
         "c_symbol_prefix": library.text("c_symbol_prefix") or "",

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from runtime.error import LibraryLoadError
 
-from ..elf.library_search import Requester, find_library, python_executable
-from ..elf.linkage import version_numbers
-from . import read_dynamic
+from .dynamic import read_dynamic
+from .library_search import Requester, find_library, python_executable
+from .linkage import version_numbers
 
 if TYPE_CHECKING:
-    from ..elf.dynamic import Dynamic
-    from ..elf.linkage import Linkage
+    from .dynamic import Dynamic
+    from .linkage import Linkage
 
 _MAX_LIBRARIES = 2048
+Find = Callable[[str, Requester], "str | None"]
 
 
 @dataclass(slots=True)
@@ -47,6 +48,11 @@ class Dependencies:
         """Return the names that the found libraries define."""
         return _defined_among(names, self._found.values())
 
+    def symbol_names(self) -> list[str]:
+        """Return the names of the symbols that the found libraries define."""
+        libraries = filter(None, self._found.values())
+        return [s.name for dynamic in libraries for s in dynamic.symbols if s.defined]
+
 
 def defined_by_this_process(names: Set[str]) -> set[str]:
     """Return the names that the running program or its libraries define; a load finds them too."""
@@ -61,14 +67,18 @@ def _defined_among(names: Set[str], libraries: Iterable[Dynamic | None]) -> set[
     return set(names) - left
 
 
-def resolve_dependencies(path: str | os.PathLike[str], linkage: Linkage) -> Dependencies:
-    """Find all libraries that a library needs."""
+def resolve_dependencies(
+    path: str | os.PathLike[str], linkage: Linkage, find: Find = find_library
+) -> Dependencies:
+    """Find all libraries that a library needs; `find` returns the file of one."""
     process = _requester_of_this_process()
     name = os.fspath(path)
-    return _resolve(name, linkage, process)
+    return _resolve(name, linkage, process, find)
 
 
-def _resolve(path: str, linkage: Linkage, process: Requester | None) -> Dependencies:
+def _resolve(
+    path: str, linkage: Linkage, process: Requester | None, find: Find = find_library
+) -> Dependencies:
     result = Dependencies()
     pending = deque([(path, linkage, process)])
     while pending and len(result._found) < _MAX_LIBRARIES:
@@ -76,7 +86,7 @@ def _resolve(path: str, linkage: Linkage, process: Requester | None) -> Dependen
         requester = _requester(asking, wants, parent)
         for name in wants.needed:
             if name not in result._found:
-                found = find_library(name, requester)
+                found = find(name, requester)
                 dynamic = result._found[name] = _read(found)
                 if dynamic is None:
                     result.missing[name] = os.path.basename(asking)
