@@ -73,14 +73,18 @@ def names_in_python(params: list[str]) -> tuple[list[str], int]:
     positional, since those of a Python signature precede all others.
     """
     names = [python_name(name) for name in params]
-    unnamed = (i for i, n in enumerate(names) if not n.isidentifier() or names.count(n) > 1)
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    unnamed = (i for i, n in enumerate(names) if not n.isidentifier() or counts[n] > 1)
     num_positional = max(unnamed, default=-1) + 1
     for i in range(num_positional):
         name = "".join(c if c.isalnum() else "_" for c in names[i])
         name = name if name.isidentifier() else f"_{name}"
-        names[i] = ""
-        while name in names:
-            name += "_"
+        counts[names[i]] -= 1
+        while counts.get(name):
+            name += f"{i}_" if name[-1] == "_" else "_"
+        counts[name] = 1
         names[i] = name
     return names, num_positional
 

@@ -40,6 +40,8 @@ _LIBC_NAMES = (
     *("calloc", "free", "memchr", "memcmp", "memcpy", "memmove", "memset"),
     *("strerror", "strlen", "vsnprintf"),
 )
+_MAX_TEXT = 1 << 16
+_MAX_PARAMETERS = 1024
 PACKED = "packed"  # in place of a declaration: a packed C function, which needs none
 
 Functions = Mapping[str, "str | FunctionDeclaration | Mapping[str, Any]"]
@@ -96,7 +98,6 @@ def check_frees(declarations: Sequence[Declaration], module: str) -> None:
     """Refuse a handle whose releasing function is not declared."""
     if not any(declaration.free for declaration in declarations):
         return
-
     by_name = {declaration.name: declaration for declaration in declarations}
     for declaration in declarations:
         if text := missing_free(declaration, by_name):
@@ -165,6 +166,8 @@ class FunctionReader:
 
     def parsed(self, text: str) -> Function:
         """Parse the text of a declaration."""
+        if len(text) > _MAX_TEXT:
+            self.refuse(f"a declaration of {len(text)} characters, expected at most {_MAX_TEXT}")
         if not text.isascii():
             self.refuse(f"expected a declaration in ASCII, found {text!r}")
         head, _, rest = text.partition("(")
@@ -180,6 +183,8 @@ class FunctionReader:
 
     def typed(self, whole: FunctionDeclaration, function: Function, text: str = "") -> Declaration:
         """Make the declaration of a function of this type; `text` as the user wrote it."""
+        if (count := len(function.parameters)) > _MAX_PARAMETERS:
+            self.refuse(f"{count} parameters, expected at most {_MAX_PARAMETERS}; pass a struct")
         scope = self.scope or Scope()
         codes = Codes(scope)
         named = tuple(

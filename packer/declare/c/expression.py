@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-_PLAIN = re.compile(r"0|[1-9][0-9]*")
+_PLAIN = re.compile(r"0|[1-9][0-9]{0,18}")
 _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)[uUlL]*")
+_LONGEST = 4096
 _SHIFTS = range(64)
 _UNARY: dict[str, Callable[[int], int]] = {
     "-": operator.neg, "+": operator.pos, "~": operator.invert, "!": operator.not_
@@ -27,9 +28,11 @@ _BINARY: dict[str, Callable[[int, int], int]] = {
 def evaluate(tokens: Sequence[str], constant: Callable[[str], int | None]) -> int | None:
     """Compute an integer constant expression; `constant` returns the value of a name, or None.
 
-    None is returned if the value is unknown, as that of a sizeof or of a cast is.
+    None is returned if the value is unknown, as that of a sizeof, a cast or a very long text is.
     """
     text = " ".join(tokens)
+    if len(text) > _LONGEST:
+        return None
     if _PLAIN.fullmatch(text):
         return int(text)
     if text.isidentifier():

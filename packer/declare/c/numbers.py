@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from runtime.error import shown
+
 from ..declaration import SIGNED, UNSIGNED
 from .scope import Scope, enum_values
 from .types import CType, Function, Named, Pointer, Tagged, render
@@ -111,9 +113,9 @@ def extent_of(tokens: tuple[str, ...], item: CType, name: str, scope: Scope) -> 
     if not words or words == ("*",):
         return ""
     value = scope.extent(words)
-    if value is not None and value > 0:
+    if value is not None and 0 < value < 1 << 63:
         return str(value)
     if len(words) == 1 and re.fullmatch(r"[A-Za-z_]\w*", words[0]):
         return words[0]
-    what = f"extent {' '.join(words)!r} is no number and no name of a parameter"
+    what = f"extent {shown(' '.join(words))} is no number and no name of a parameter"
     raise UnsupportedError(what, render(Pointer(item), name))
