@@ -85,7 +85,7 @@ def main() -> None:
         for table in json.loads(path.read_text(encoding="utf-8"))["tables"]
     ]
     for subject, (name, draw) in FIGURES.items():
-        found = [table for table in tables if table["subject"] == subject]
+        found = [table for table in tables if table["subject"] == subject and medians(table)]
         if found:
             path = arguments.folder / f"benchmark-{name}.svg"
             path.write_text(picture(draw, found), encoding="utf-8")

@@ -11,9 +11,12 @@ import os
 import platform
 import subprocess
 import time
+import traceback
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import call
 import cold_start
@@ -32,7 +35,8 @@ import resnet18
 import trust
 import vm
 import weights
-from measure import Launcher
+from measure import Launcher, Row
+from table import Table
 
 # Each has tables(folder, launch). To add a subject, add a file and a row here.
 SUBJECTS = {
@@ -76,13 +80,23 @@ def main() -> None:
         launch = Launcher(Path(folder))
         for name in arguments.only or SUBJECTS:
             options = {"large": True} if arguments.large and name == "weights" else {}
-            for table in SUBJECTS[name](Path(folder), launch, **options):
+            for table in measured(name, Path(folder), launch, **options):
                 tables.append({"subject": name, **table.json()})
                 print(f"\n{table.text()}", flush=True)
     print(f"\n{time.monotonic() - started:.0f} s; load average now {os.getloadavg()[0]:.2f}")
     if arguments.json:
         text = json.dumps({"machine": facts, "tables": tables}, indent=1)
         arguments.json.write_text(text + "\n", encoding="utf-8")
+
+
+def measured(name: str, folder: Path, launch: Launcher, **options: Any) -> Iterator[Table]:
+    """Measure a subject; if it cannot run here, the last table has the reason."""
+    try:
+        yield from SUBJECTS[name](folder, launch, **options)
+    except Exception as error:
+        traceback.print_exc()
+        reason = (str(error).strip() or repr(error)).splitlines()[-1]
+        yield Table(name, [Row(f"all of {name}", (), f"cannot run: {reason}")], "ms")
 
 
 def describe_machine() -> dict[str, str]:
