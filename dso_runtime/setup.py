@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from glob import glob
@@ -249,6 +250,11 @@ class BuildExtension(build_ext):
     def get_output_mapping(self):
         return super().get_output_mapping() | (self._library_files() if self.inplace else {})
 
+
+# As with `python -P`: installed hooks of setuptools import the installed runtime. The one in this
+# folder has no core.
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path[:] = [folder for folder in sys.path if os.path.realpath(folder) != HERE]
 
 setup(
     cmdclass={"build_ext": BuildExtension, "build_libdso": BuildLibdso},

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE /* syscall */
 #include "abi/futex.h"
 
-#include <linux/futex.h>
 #include <sched.h>
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -10,6 +9,9 @@
 #include <unistd.h>
 
 enum { ROUND = 32 }; /* about 1 us */
+
+/* As in linux/futex.h, which musl-gcc does not find. */
+enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
 
 static inline void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
