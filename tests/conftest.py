@@ -35,9 +35,10 @@ CompileLibrary = Callable[..., Path]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add options that read golden and malformed files from other folders of the same form."""
+    """Add options: other folders of golden and malformed files; a list of what was skipped."""
     parser.addoption("--golden-dir", type=Path, default=GOLDEN, help="golden files")
     parser.addoption("--malformed-dir", type=Path, help="malformed blobs, with an index.json")
+    parser.addoption("--skipped", type=Path, help="a file for the names of the skipped tests")
 
 
 @pytest.fixture(scope="session")
@@ -46,12 +47,24 @@ def opencl_device() -> None:
     needs.opencl_device()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[Any]:
+    """Skip a test that failed because this machine has no C++ compiler: only C is required."""
+    report = yield
+    if report.failed and (reason := needs.cxx_missing(report.longreprtext)):
+        report.outcome, report.longrepr = "skipped", (report.fspath, None, f"Skipped: {reason}")
+    return report
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Count the skipped tests by reason: how much of the suite this machine did not run."""
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
     for reason, count in reasons.most_common():
         terminalreporter.write_line(f"skipped {count:4}: {reason}")
+    listed: Path | None = terminalreporter.config.getoption("skipped")
+    if listed is not None:
+        listed.write_text("".join(f"{report.nodeid}\n" for report in skipped), encoding="utf-8")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

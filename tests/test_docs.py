@@ -40,7 +40,8 @@ def run(command: list[str | Path], folder: Path) -> str:
     done = subprocess.run(
         [*map(str, command)], cwd=folder, env=environment, capture_output=True, text=True
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
     return done.stdout
 
 

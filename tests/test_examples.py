@@ -232,6 +232,8 @@ def test_docstring_examples(name: str, tmp_path: Path, monkeypatch: pytest.Monke
         needs.module("torch", "torch")
     if name == "packer.hooks.hatch_build":
         needs.module("hatchling", "wheel-tools")
+    if name == "packer.importers.header":
+        needs.header("zlib.h", "zlib1g-dev")
     monkeypatch.chdir(tmp_path)
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 

@@ -1,9 +1,10 @@
 """Tools that some tests need beside Python, a C compiler and make.
 
 A test that needs such a tool calls a function of this module first. Where the tool is missing, the
-test is skipped with a reason that says how to get it. Where the environment variable CI is set it
-fails instead, so that CI cannot leave it out. A test that depends on the hardware or on the kernel
-of the machine (`hardware`, `system`) is skipped there too.
+test is skipped with a reason that says how to get it; likewise where it is too old or does not run.
+Where the environment variable CI is set it fails instead, so that CI cannot leave it out. A test
+that depends on the hardware or on the kernel of the machine (`hardware`, `system`) is skipped there
+too.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,6 +28,7 @@ PACKAGES = {
     "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
     "riscv64-linux-gnu-gcc": "gcc-riscv64-linux-gnu",
     "riscv64-linux-gnu-g++": "g++-riscv64-linux-gnu",
+    "c++": "g++",
     "clang++": "clang",
     "eu-elflint": "elfutils",
     "eu-strip": "elfutils",
@@ -39,6 +43,13 @@ PACKAGES = {
     "softhsm2-util": "softhsm2",
     "unshare": "util-linux",
 }
+# The first release that runs the tests, of programs that are older on some machines.
+LEAST = {"cargo": (1, 63), "cmake": (3, 18), "openssl": (3, 0), "rustc": (1, 63)}
+COMPILER = re.compile(r"(.*-)?(g?cc|[cg]\+\+|clang(\+\+)?)")
+# Messages of packer, Python, gcc and ld on a machine without a C++ compiler.
+CXX_MISSING = re.compile(
+    r"for 'cc': none of|(directory:|program) '[gc]\+\+'|cc1plus|find -lstdc\+\+"
+)
 LINKERS = {"bfd": "ld.bfd", "gold": "ld.gold", "lld": "ld.lld", "mold": "mold"}
 
 
@@ -52,9 +63,64 @@ def _missing(what: str, remedy: str) -> NoReturn:
 def program(*names: str) -> str:
     """Return the path of the first program; the test needs all of them."""
     for name in names:
-        if shutil.which(name) is None:
+        path = shutil.which(name)
+        if path is None:
             _missing(name, f"apt-get install {PACKAGES.get(name, name)}")
+        _require_sound(path)
     return str(shutil.which(names[0]))
+
+
+def _require_sound(path: str) -> None:
+    """Require that a program runs, and is not too old."""
+    name = Path(path).name
+    fault = _link_fault(path) if COMPILER.fullmatch(name) else _run_fault(path)
+    if fault:
+        _missing(f"{name} that works", f"{path}: {fault}")
+
+
+def _first_line(text: str) -> str:
+    return (text.strip().splitlines() or ["no message"])[0]
+
+
+@functools.cache
+def _run_fault(path: str) -> str | None:
+    """Return why a program cannot run the tests, or None; each one answers --version."""
+    name = Path(path).name
+    command = [path, "version" if name == "openssl" else "--version"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=60, errors="replace"
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode != 0:
+        return f"{command[1]} exits with {done.returncode}: {_first_line(done.stderr)}"
+    found = re.search(r"\d+\.\d+", done.stdout)
+    least = LEAST.get(name, ())
+    if found and tuple(map(int, found[0].split("."))) < least:
+        return f"is {found[0]}, expected {'.'.join(map(str, least))} or later"
+    return None
+
+
+@functools.cache
+def _link_fault(path: str, *options: str) -> str | None:
+    """Return why a compiler does not make a program, or None: its C library may be missing."""
+    language = "c++" if path.endswith("++") else "c"
+    text = f"#include <{'cstdlib' if language == 'c++' else 'stdlib.h'}>\nint main() {{}}\n"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [path, *options, "-x", language, "-", "-o", f"{folder}/program"]
+        try:
+            done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        except OSError as error:
+            return str(error)
+    return None if done.returncode == 0 else _first_line(done.stderr)
+
+
+def cxx_missing(failure: str) -> str | None:
+    """Return the reason to skip a test whose failure shows that it needs a C++ compiler."""
+    if os.environ.get("CI") or not CXX_MISSING.search(failure) or _link_fault("g++") is None:
+        return None
+    return "needs g++: apt-get install g++"
 
 
 def header(name: str, package: str) -> None:
@@ -73,7 +139,10 @@ def library(name: str, package: str) -> None:
 
 def linker(name: str) -> str:
     """Return the path of the linker that `-fuse-ld=name` takes."""
-    return program(LINKERS[name])
+    path = program(LINKERS[name])
+    if fault := _link_fault("cc", f"-fuse-ld={name}"):
+        _missing(f"a compiler that takes -fuse-ld={name}", f"cc: {fault}")
+    return path
 
 
 def importable(name: str, group: str) -> None:
@@ -85,7 +154,10 @@ def importable(name: str, group: str) -> None:
 def module(name: str, group: str) -> Any:
     """Import a module that a dependency group of pyproject.toml installs."""
     importable(name, group)
-    return importlib.import_module(name)
+    try:
+        return importlib.import_module(name)
+    except (ImportError, OSError) as error:
+        _missing(f"{name} that can be imported", _first_line(str(error)))
 
 
 def package(name: str, group: str) -> NoReturn:
@@ -108,15 +180,17 @@ def zig() -> str:
 
 def cuda_tool(name: str) -> str:
     """Return the path of NVIDIA's tool: of its wheels, or on PATH."""
-    for folder in sys.path:
-        for path in Path(folder or ".").glob(f"nvidia/*/bin/{name}"):
-            return str(path)
-    return shutil.which(name) or _missing(name, "make .venv/cuda.group")
+    wheels = [str(p) for f in sys.path for p in Path(f or ".").glob(f"nvidia/*/bin/{name}")]
+    path = next(iter(wheels), None) or shutil.which(name)
+    if path is None:
+        _missing(name, "make .venv/cuda.group")
+    _require_sound(path)
+    return path
 
 
 def browser() -> str:
     """Return the path of Debian's Chromium."""
-    return shutil.which("chromium-browser") or program("chromium")
+    return program("chromium-browser" if shutil.which("chromium-browser") else "chromium")
 
 
 @functools.cache

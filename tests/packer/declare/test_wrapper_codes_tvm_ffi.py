@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ...support import needs
 from ...support.every_code import CODE, DECLARATIONS
 from ...support.wrapped_library import build_declared
 
@@ -245,6 +246,7 @@ CALLED = [
 
 def test_no_wrapper_leaves_its_memory(tmp_path: Path) -> None:
     """The same under the address sanitizer, and what allocates."""
+    needs.program("g++")
     option = "-fsanitize=address"
     library = build_declared(tmp_path, CODE, DECLARATIONS, "-w", option)
     asked = [["gcc", f"-print-file-name={name}"] for name in ("libasan.so", "libstdc++.so")]

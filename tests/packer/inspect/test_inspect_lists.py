@@ -83,7 +83,8 @@ def readelf_rows(path: Path) -> dict[str, list[tuple[str, ...]]]:
     for line in tool("readelf", "-sW", path):
         if line.startswith("Symbol table"):
             rows = tables.setdefault(line.split("'")[1], [])
-        fields = line.split(maxsplit=7)
+        # Without the mark of GNU in the header of the file, readelf does not name its bind 10.
+        fields = line.replace("<OS specific>: 10", "UNIQUE").split(maxsplit=7)
         if len(fields) >= 7 and fields[0][:-1].isdigit() and fields[0] != "0:":
             name = re.sub(r" (\(\d+\)|\[.*\])$", "", fields[7]) if len(fields) > 7 else ""
             rows.append((f"{int(fields[1], 16)}", f"{int(fields[2], 0)}", *fields[3:7], name))

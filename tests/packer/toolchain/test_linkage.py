@@ -39,6 +39,7 @@ def test_a_missing_extern_c_is_named(tmp_path, monkeypatch, compiler, head) -> N
 
 def test_the_advice_works(tmp_path) -> None:
     """The function of the message, with what the message says before it."""
+    needs.program("g++")
     source = tmp_path / "a.cc"
     source.write_text(SAME + BODY)
     message = failure(packer.CSourceModule(source, functions=FUNCTIONS), tmp_path)

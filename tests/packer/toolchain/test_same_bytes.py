@@ -231,6 +231,7 @@ def test_the_date_is_the_requested_one(tmp_path) -> None:
 
 def test_saved_files_and_commands_can_be_seen(tmp_path) -> None:
     """``--save-temps`` keeps every file; -v names each that is written, and every command."""
+    needs.program("g++")
     folder = make_project(tmp_path, [], [], with_cxx=True)
     (folder / "kept").mkdir()
     command = [sys.executable, "-m", "packer", "export", "-v", "--save-temps", "kept"]
