@@ -101,6 +101,19 @@ def test_a_tool_that_cannot_run_the_tests(variables, folder: Path) -> None:
     assert f"{len(UNFIT)} {'failed' if variables else 'skipped'} in" in done.stdout
 
 
+def test_a_machine_without_cpp(folder: Path) -> None:
+    """A test that fails because of it is skipped, and no other one."""
+    (folder / "bin").mkdir()
+    text = "import subprocess\n"
+    for name in ("g++", "none"):
+        text += f"def test_{len(name)}():\n    subprocess.run([{name!r}])\n"
+    path = str(folder / "bin")
+    done = run_tests(folder, text=text, PATH=path)
+    assert "1 failed, 1 skipped" in done.stdout, done.stdout + done.stderr
+    assert "skipped    1: needs g++: apt-get install g++" in done.stdout
+    assert "2 failed" in run_tests(folder, text=text, PATH=path, CI="1").stdout
+
+
 def test_a_module_that_cannot_be_imported(folder: Path) -> None:
     """The system may lack a library of a package."""
     (folder / "torch.py").write_text("raise OSError('libcudart.so.13: cannot open')")

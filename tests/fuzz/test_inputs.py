@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from runtime import BlobFormatError
 
+from ..support import needs
 from .judge import FoundError, Target, judge
 
 SCRIPT = Path(__file__).with_name("inputs.py")
@@ -107,6 +108,7 @@ def test_refused_seed_is_found(tmp_path: Path) -> None:
 
 def test_short_run_finds_nothing() -> None:
     """Each target accepts its seeds, and is fed some inputs; CI runs it for longer."""
+    needs.program("openssl")
     command = [sys.executable, str(SCRIPT), "--seconds", "1", "--examples", "10"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (0, ""), run.stdout

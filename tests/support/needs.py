@@ -9,6 +9,7 @@ too.
 
 from __future__ import annotations
 
+import ctypes.util
 import functools
 import importlib.util
 import os
@@ -191,6 +192,12 @@ def cuda_tool(name: str) -> str:
 def browser() -> str:
     """Return the path of Debian's Chromium."""
     return program("chromium-browser" if shutil.which("chromium-browser") else "chromium")
+
+
+def opencl_library() -> None:
+    """Require the library that finds the drivers of OpenCL devices."""
+    if ctypes.util.find_library("OpenCL") is None:
+        _missing("libOpenCL.so.1", "apt-get install ocl-icd-libopencl1")
 
 
 @functools.cache

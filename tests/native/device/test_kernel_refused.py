@@ -9,6 +9,7 @@ import pytest
 import runtime
 from runtime import DeviceError, DeviceModule, FunctionInfo
 
+from ...support import needs
 from ...support.process import run_python
 
 TAGS = ("blockIdx.x", "threadIdx.x")
@@ -158,6 +159,7 @@ def test_module_without_binding_is_carried() -> None:
 
 def test_load_and_lookup_open_no_driver() -> None:
     """A driver is opened by the first launch or question about it, not by a load or a look-up."""
+    needs.opencl_library()
     data = runtime.serialize_module_to_bytes(module(SCALE))
     code = """
 import json, pathlib, sys, runtime

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ...support import needs
 from ...support.compile import compile_c
 
 # Launch a kernel, report the outcome, and continue without the driver.
@@ -55,6 +56,7 @@ def test_library_that_is_too_old(tmp_path: Path) -> None:
 
 def test_library_without_a_platform(tmp_path: Path) -> None:
     """A driver library without a platform, hence without a device, advises what to install."""
+    needs.opencl_library()
     mask, error, rest = launch(OCL_ICD_VENDORS=tmp_path)
     assert (mask, rest) == ("3", "2")
     assert error.startswith("opencl:0: no OpenCL device found on 0 platforms; install one")
@@ -63,6 +65,7 @@ def test_library_without_a_platform(tmp_path: Path) -> None:
 
 def test_driver_that_was_installed_later_is_found(tmp_path: Path) -> None:
     """A driver that was installed after a first look is found, without a new process."""
+    needs.opencl_library()
     code = LAUNCH.replace(
         'print(runtime.tensor(b"ab").nbytes)',
         f"import os; os.unlink({str(tmp_path / 'libOpenCL.so.1')!r}); print(module.property_mask)",
