@@ -80,22 +80,23 @@ def take_lines(declaration: Declaration, scope: Scope) -> Iterator[str]:
             yield f"if (dso_take_{kind.take}({given})) return -1;"
     for i, k, code in arguments:
         base, extents = split_extents(code)
-        values = [_extent(extent, declaration) for extent in extents]
+        values = [_extent(extent, declaration) for extent in extents if extent]
         if base == "strs":
             least = values[0] if values else "-1"
             yield f"if (dso_take_strings(function, args, {k}, {least}, &a{i})) return -1;"
         elif extents or (struct_of(code) and base[0] in "*&"):
-            yield from _check_lines(k, item_size(code, scope), values)
+            what = "rows" if len(values) < len(extents) else "extents"
+            yield from _check_lines(what, k, item_size(code, scope), values)
 
 
-def _check_lines(k: int, size: int, values: list[str]) -> Iterator[str]:
+def _check_lines(what: str, k: int, size: int, values: list[str]) -> Iterator[str]:
     given = f"function, args, {k}, {size}"
     if not values:
-        yield f"if (dso_check_extents({given}, NULL, 0)) return -1;"
+        yield f"if (dso_check_{what}({given}, NULL, 0)) return -1;"
         return
     yield "{"
     yield f"  const int64_t extents[] = {{{', '.join(values)}}};"
-    yield f"  if (dso_check_extents({given}, extents, {len(values)})) return -1;"
+    yield f"  if (dso_check_{what}({given}, extents, {len(values)})) return -1;"
     yield "}"
 
 

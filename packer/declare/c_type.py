@@ -291,9 +291,9 @@ def _with(function: Function, index: int, instead: str) -> str:
 
 
 def _type_text(declared: Declared, code: str) -> str:
-    """Write the type of a parameter for messages: an array without extents is a pointer."""
+    """Write the type of a parameter for messages: an array of unknown extent is a pointer."""
     type_ = declared.type
-    if isinstance(type_, Array) and "[" not in code:
+    if isinstance(type_, Array) and ("[" not in code or "[]" in code):
         type_ = Pointer(type_.item)
     if isinstance(type_, Pointer):
         type_ = type_._replace(quals=())

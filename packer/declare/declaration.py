@@ -9,7 +9,7 @@ A code names the size, signedness and kind of a C type (docs/format.md, "Codes o
     i8 ... i64, u8 ... u64, bool, f16, bf16, f32, f64, c64, c128    numbers
     char           plain char, until the target is known: i8 or u8
     *T &T          a pointer to T and to const T; T is a number, char, void or {struct}
-    *T[4][n]       the same with extents: numbers or names of parameters
+    *T[4][n]       the same with extents: numbers or names of parameters; *T[][n]: whole rows
     str strs       const char *, and an array of those (char **)
     @kind          a pointer to an incomplete struct, or to one that is used as such: a handle
     {struct}       a struct by value

@@ -76,7 +76,7 @@ def _parameter(code: str) -> dict[str, Any]:
         return _type("Optional", _type("void*"))
     if base[0] in "*&":
         tensor = _union(_TENSOR, *_also(base))
-        return tensor if extents else _type("Optional", tensor)
+        return tensor if all(extents) and extents else _type("Optional", tensor)
     return _type(_TYPES[base])
 
 

@@ -38,7 +38,7 @@ class Annotations:
         """Return the annotation of a parameter."""
         use = self.scope.use
         base, extents = split_extents(code)
-        none = "" if extents else " | None"
+        none = "" if all(extents) and extents else " | None"
         if number := _number(base):
             return use({"int": "Int", "float": "Float", "bool": "Bool"}.get(number, "Complex"))
         if base == "str":

@@ -43,7 +43,8 @@ def packed_array(
         for name in value.dtype.names:
             value[name] = array[name]
 
-    data = memoryview(array.reshape(-1).view(numpy.uint8))  # type: ignore[arg-type]
+    shape = (*array.shape, layout.size)  # the wrapper compares the extents
+    data = memoryview(array.reshape(-1).view(numpy.uint8).reshape(shape))  # type: ignore[arg-type]
     return data, (array,), finish if is_written and array is not value else None
 
 

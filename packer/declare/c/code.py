@@ -239,9 +239,8 @@ class Codes:
     def _array(self, type_: Array, name: str) -> str:
         """Return the code of a parameter that is written as an array."""
         extents, item = extents_of(type_)
-        found = self.scope.resolved(item)
-        if isinstance(found, Array):
-            more, found = extents_of(found)
+        while isinstance(found := self.scope.resolved(item), Array):  # typedefs of arrays
+            more, item = extents_of(found)
             extents += more
         code = (
             self._second_level(Pointer(found), found, name, False)
@@ -253,7 +252,7 @@ class Codes:
             return code + "".join(f"[{text}]" for text in known if text)
         if code[:2] == "*@" or (code[0] not in "*&" and code != "str"):
             raise UnsupportedError("an array of this type", f"void *{name}")
-        if not all(known):
+        if not all(known[1:]) or known == [""]:
             return code
         code = "&char" if code == "str" else code
         return code + "".join(f"[{text}]" for text in known)
@@ -285,7 +284,7 @@ class Codes:
         """Return the code of what C code passes to a callback."""
         found = self.scope.resolved(declared.type)
         if isinstance(found, Array):
-            return self._array(found, declared.name)
+            return "*void" if "[]" in (code := self._array(found, declared.name)) else code
         if not isinstance(found, Pointer):
             code = self.parameter(declared)
             if code[0] == "{":

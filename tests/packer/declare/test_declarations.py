@@ -56,7 +56,7 @@ def test_a_scalar_type_has_its_code_as_value_pointer_and_result(spelling: str, c
         ("const float x[3]", Parameter("x", "const float [3]", "&f32[3]")),
         ("double x[static 4]", Parameter("x", "double [static 4]", "*f64[4]")),
         ("float x[2][3]", Parameter("x", "float [2][3]", "*f32[2][3]")),
-        ("float x[][3]", Parameter("x", "float (*)[3]", "*f32")),
+        ("float x[][3]", Parameter("x", "float (*)[3]", "*f32[][3]")),
         ("volatile float *x", Parameter("x", "volatile float *", "*f32")),
         ("char c", Parameter("c", "char", "char")),
         ("char *s", Parameter("s", "char *", "*char")),

@@ -35,7 +35,7 @@ def test_an_array_of_enough_elements_is_taken(
     ("shape", "extents", "expected"),
     [
         ((11,), (3, 4), "at least 12 elements for [3, 4], found float64[11] on cpu"),
-        ((4, 3), (3, 4), "at least 12 elements for [3, 4], found float64[4, 3] on cpu"),
+        ((4, 3), (3, 4), "extent 4 of axis 1, found 3 in float64[4, 3] on cpu"),
         ((2, 4), (3, 4), "at least 12 elements for [3, 4], found float64[2, 4] on cpu"),
         ((12,), (-1, 4), "extents of at least 0, found [-1, 4]"),
         ((12,), (2**32, 2**32), "at least 18446744073709551615 elements for"),

@@ -95,8 +95,8 @@ print(p.view("f8")[0])
         "total TypeError total: argument 1 'x' (const double *): expected at least 0 elements"
         " for [0], found None",
         "trace 4.0",
-        "trace ValueError trace: argument 1 'x' (double *): expected at least 6 elements"
-        " for [2, 3], found float64[3, 2] on cpu",
+        "trace ValueError trace: argument 1 'x' (double *): expected extent 3 of axis 1,"
+        " found 2 in float64[3, 2] on cpu",
         "fill None",
         "b'xx\\x00' True",
         "fill None",

@@ -5,6 +5,7 @@
 
 #include "abi/dtype.h"
 #include "abi/object.h"
+#include "abi/strides.h"
 #include "python/call/handle.h"
 #include "python/exception.h"
 #include "vm/object.h"
@@ -92,13 +93,13 @@ static int pass_bytes(struct call_frame *frame, Py_ssize_t index, PyObject *pack
   hold->packed = Py_NewRef(packed);
   const Py_buffer *view = PyMemoryView_GET_BUFFER(PyTuple_GET_ITEM(packed, 0));
   if (PyTuple_GET_ITEM(packed, 2) != Py_None) frame->needs_release |= FINISH;
-  hold_set_dims(hold, hold->dims, 1);
+  if (hold_dims(frame, index, hold, view->ndim) != 0) return -1;
   hold->tensor.data = view->buf;
   hold->tensor.device = (DLDevice){.device_type = DLPACK_CPU, .device_id = 0};
   hold->tensor.dtype = (DLDataType){.code = DTYPE_UINT, .bits = 8, .lanes = 1};
   hold->tensor.byte_offset = 0;
-  hold->dims[0] = view->len;
-  hold->dims[1] = 1;
+  for (int i = 0; i < view->ndim; i++) hold->tensor.shape[i] = view->shape[i];
+  strides_set(&hold->tensor);
   return frame_pass(frame, index, DSO_DLTENSOR_PTR, &hold->tensor);
 }
 
