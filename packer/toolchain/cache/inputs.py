@@ -25,8 +25,18 @@ _DIRECTIVE = re.compile(
 )
 _QUESTION = re.compile(rb"\b__has_(?:include(?:_next)?|embed)[ \t]*\([ \t]*(.*)")
 _NAME = re.compile(rb'<([^>\n]+)>|"([^"\n]+)"')
-# Digraphs, and files that the assembler reads.
-_UNREADABLE = re.compile(rb'%:|\?\?=|\.incbin\b|["\s]\.include\b')
+# Digraphs, and the assembler's .incbin and .include, also joined of literals: ".inc" "bin".
+_UNREADABLE = re.compile(
+    rb'%:|\?\?=|incbin|(["\s;(]|\\[nt])\.inc(b|bi|l|lu|lud|lude)?\b', re.IGNORECASE
+)
+# Text that may become one of them, in a file with inline assembler: less of the name, its letters
+# as escapes, macros of the assembler.
+_ASSEMBLER = re.compile(rb"\b(__)?asm(__)?\b", re.IGNORECASE)
+_MAY_BE_UNREADABLE = re.compile(
+    rb'(["\s;(]|\\[nt])\.(i|in)?["\\)]|\\(x0*(2e|[46][93e])|0?(56|1[015][1643]))'
+    rb"|\.(macro|irp|altmacro)\b",
+    re.IGNORECASE,
+)
 # A file's time may be this much before the clock's.
 _CLOCK_NS = 20_000_000
 
@@ -178,9 +188,9 @@ def _places(text: str) -> Iterator[str]:
 
 def _names_in(data: bytes) -> _Names | None:
     """Find the headers that a text asks for; None if it asks in a form that is not understood."""
-    if _UNREADABLE.search(data):
-        return None
     data = _SPLICE.sub(b"", data)
+    if _may_read_files(_DIRECTIVE.sub(b"", data)):
+        return None
     searched, quoted, is_computed = set(), set(), False
     for kind in (_DIRECTIVE, _QUESTION):
         for asked in kind.findall(data):
@@ -193,6 +203,12 @@ def _names_in(data: bytes) -> _Names | None:
             if found[2]:
                 quoted.add(name)
     return _Names(frozenset(searched), frozenset(quoted), is_computed)
+
+
+def _may_read_files(code: bytes) -> bool:
+    if _UNREADABLE.search(code):
+        return True
+    return bool(_ASSEMBLER.search(code) and _MAY_BE_UNREADABLE.search(code))
 
 
 def _suffixes(files: Iterable[str], folders: Iterable[str]) -> Iterator[str]:

@@ -309,12 +309,45 @@ def test_other_programs_are_not_understood(compiled: Compile, tmp_path) -> None:
         assert not compiled(cc=command)[0]
 
 
-def test_file_that_the_assembler_reads_is_not_understood(compiled: Compile, tmp_path) -> None:
-    """``.incbin`` names it in the text of the program."""
-    write(tmp_path / "data.bin", "1")
-    code = '__asm__(".data\\n.incbin \\"data.bin\\"\\n");\n'
+@pytest.mark.parametrize(
+    "directive",
+    [
+        r'"\n.incbin \"data.bin\"\n"',
+        r'"\n.INCBIN \"data.bin\"\n"',
+        r'"\n.IncBin \"data.bin\"\n"',
+        r'"\n.inc" "bin \"data.bin\"\n"',
+        '"\\n.inc" /* and */\n  "bin \\"data.bin\\"\\n"',
+        r'"\n." "incbin \"data.bin\"\n"',
+        r'"\n.in" "cbin \"data.bin\"\n"',
+        r'"\n\x2e\x69ncbin \"data.bin\"\n"',
+        r'"\n.\151ncbin \"data.bin\"\n"',
+        r'"\n" TEXT(.inc) "bin \"data.bin\"\n"',
+        r'"\n.macro m a\n.i\\a \"data.bin\"\n.endm\nm ncbin\n"',
+        '"\\n.inc\\\nbin \\"data.bin\\"\\n"',
+        r'"\n.include \"data.bin\"\n"',
+        r'"\n.INC" "LUDE \"data.bin\"\n"',
+    ],
+)
+def test_file_that_the_assembler_reads_is_not_understood(
+    compiled: Compile, tmp_path, directive
+) -> None:
+    """``.incbin`` names it in the text of the program, in any spelling."""
+    write(tmp_path / "data.bin", "\n")
+    code = f'#define TEXT(x) #x\n__asm__(".data" {directive});\n'
     assert not compiled(code)[0]
     assert not compiled(code)[0]
+
+
+def test_other_assembler_is_cached(compiled: Compile) -> None:
+    """So are names and words that only look like it."""
+    code = """
+    struct ring { int i, inc; };
+    static const char *const text = "Done." "the file.inc" "\\x1b[0m";
+    int add(struct ring *r) { __asm__ volatile("nop\\n\\t.p2align 4" ::: "memory");
+      return r->i + r->inc + (text != 0); }
+    """
+    assert not compiled(code)[0]
+    assert compiled(code)[0]
 
 
 def test_header_that_changes_during_the_compilation(compiled: Compile, headers, tmp_path) -> None:
