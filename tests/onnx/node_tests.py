@@ -15,6 +15,7 @@ import argparse
 import base64
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,9 +34,9 @@ from runtime.modules.vm import VMExecutable
 
 if __name__ == "__main__":  # the installed packer is tested, so the root is last
     sys.path.append(str(Path(__file__).parents[2]))
-    from tests.onnx.support import node_data
+    from tests.onnx.support import node_data, node_exact
 else:
-    from .support import node_data
+    from .support import node_data, node_exact
 
 RUNNER = Path(__file__).with_name("support") / "node_runner.py"
 TABLE = Path(__file__).with_name("node_tests.json")
@@ -70,7 +71,8 @@ def main() -> int:
 def run(names: list[str], jobs: int) -> Iterator[dict[str, str]]:
     """Run tests, some at a time.
 
-    Each outcome is ``"passed"``, ``"refused: CAUSE"`` or ``"failed: WHY"``.
+    Each outcome is ``"passed"``, ``"refused: CAUSE"``, ``"failed: WHY"``, or ``"right: REASON"`` if
+    the expected result is not that of the model.
     """
     batches = [names[start : start + _BATCH] for start in range(0, len(names), _BATCH)]
     with ProcessPoolExecutor(jobs) as pool:
@@ -106,16 +108,24 @@ def export(name: str, folder: Path) -> str:
 
 
 def imported(name: str) -> tuple[VMExecutable, list[np.ndarray]]:
-    """Return the tree of a test, and its arguments: those inputs that decide no shape."""
+    """Return the tree of a test, and its arguments: the inputs that decide no shape.
+
+    A refusal that advises to give inputs by input_values is followed.
+    """
     path = node_data.NODES / name / "model.onnx"
-    try:
-        return packer.from_onnx(path), node_data.arrays(name, "input")
-    except PackerError as error:
-        if cause_of(error) != "shape" or not (shapes := node_data.shape_inputs(name)):
-            raise
-    arrays = node_data.named_inputs(name)
-    module = packer.from_onnx(path, input_values={key: arrays.pop(key) for key in shapes})
-    return module, [*arrays.values()]
+    values: dict[str, np.ndarray] = {}
+    while True:
+        try:
+            module = packer.from_onnx(path, input_values=values)
+        except PackerError as error:
+            advice = re.search(r"; give (.*), which decides it, by input_values", str(error))
+            if not advice:
+                raise
+            arrays = node_data.named_inputs(name)
+            values |= {key: arrays[key] for key in re.findall(r"'(.*?)'", advice[1])}
+        else:
+            arrays = node_data.named_inputs(name)
+            return module, [array for key, array in arrays.items() if key not in values]
 
 
 def cause_of(error: PackerError) -> str:
@@ -155,19 +165,21 @@ def judged(name: str, folder: Path) -> str:
         stored = node_data.Packed(one["dtype"], tuple(one["shape"]), base64.b64decode(one["data"]))
         results.append(node_data.unpacked(stored))
     why = node_data.difference(name, results)
+    if why and node_exact.is_exact(name, results):
+        return f"right: {node_exact.REASONS[name]}"
     return f"failed: {why}" if why else "passed"
 
 
 def write_column(compiler: str, outcomes: dict[str, str]) -> None:
     """Write the outcomes with a compiler into the committed table."""
     table = json.loads(TABLE.read_text()) if TABLE.exists() else {}
-    column: dict[str, Any] = {"passed": 0, "failed": {}, "refused": {}}
+    column: dict[str, Any] = {"passed": 0, "failed": {}, "right": {}, "refused": {}}
     for name, outcome in sorted(outcomes.items()):
         kind, _, why = outcome.partition(": ")
         if kind == "passed":
             column["passed"] += 1
-        elif kind == "failed":
-            column["failed"][name] = why
+        elif kind in ("failed", "right"):
+            column[kind][name] = why
         else:
             column["refused"].setdefault(why, []).append(name)
     table |= {"onnx": onnx.__version__, "tests": len(outcomes), compiler.split("-")[0]: column}

@@ -47,11 +47,6 @@ def arrays(name: str, kind: str) -> list[np.ndarray]:
     return found
 
 
-def shape_inputs(name: str) -> list[str]:
-    """Return the inputs of a test that are a shape: whole numbers of one axis."""
-    return [key for key, a in named_inputs(name).items() if a.dtype == np.int64 and a.ndim == 1]
-
-
 def named_inputs(name: str) -> dict[str, np.ndarray]:
     """Return the inputs of a test by name."""
     model = onnx.load(NODES / name / "model.onnx", load_external_data=False)
