@@ -84,6 +84,12 @@ def test_an_output_that_is_an_input_or_a_weight_is_copied() -> None:
     assert [value.name for value in found.model.graph.outputs] == ["y", "z"]
 
 
+def test_a_pad_that_moves_elements_remains() -> None:
+    """Its result has the shape of its input."""
+    text = "(float[2,3] x) => (float[] y) <int64[4] p = {0, 1, 0, -1}> { y = Pad(x, p) }"
+    assert rewritten(make(text), clean.remove_no_ops).kinds == ["Pad"]
+
+
 def test_two_outputs_of_one_value_remain_two() -> None:
     """The second one is a copy."""
     model = make("(float[2,3] x) => (float[] y, float[] z) { y = Relu(x) z = Dropout(y) }")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,11 @@ if TYPE_CHECKING:
     import onnx
 
 ENTRY = "dso_generic"  # the function of the text
+_NO_ROOM = re.compile(
+    r"if \(output_index >= output_capacity\) \{\s+return;(\s+\}\s+(\w+)\[output_index\])"
+)
+_COUNT_MORE = r"if (output_index >= output_capacity) {\n\2[0][0] = -(int64_t)++output_index;\n\
+++selected_count;\ncontinue;\1"
 _NEVER = 1 << 60  # bytes: no temporary on the heap, no weight in a file
 
 
@@ -23,7 +29,19 @@ def generate(model: onnx.ModelProto) -> str:
     Exception
         Of any class: the generator has no code for the model.
     """
-    return corrected(str(_compiler().compile(model)))
+    return _counted(corrected(str(_compiler().compile(model))))
+
+
+def _counted(text: str) -> str:
+    """Make a NonMaxSuppression count the boxes for which its result has no room.
+
+    The first element is then minus their number with the others; without boxes nothing is written.
+    The bounds of a Slice may have 64 bits.
+    """
+    if "output_capacity" not in text:
+        return "#define idx_t int64_t\n" + text if "slice_limits" in text else text
+    text = _NO_ROOM.sub(_COUNT_MORE, text)
+    return re.sub(r"(\w+\[idx\]\[\d\]) = 0;", r"\1 = -1;", text)
 
 
 @lru_cache(maxsize=1)

@@ -14,6 +14,7 @@ from ..dtypes import element_bits
 from ..operator import Operator, elements, shape_of
 from .batch import one_entry
 from .c_text import Text, tidy
+from .counts import count_checks
 from .emx import ENTRY, generate
 from .function_body import needs_body, with_body
 from .guards import HELPER as GUARD_HELPER
@@ -120,11 +121,14 @@ def _operator(
         storages.append(storage_of(value, name, shapes[value], offset, is_input))
         offset += storages[-1].nbytes
     arguments = [*(["workspace"] if text.workspace else []), *(s.argument for s in storages)]
-    checks = guard(node, shapes, dict(zip(values, storages, strict=True)))
+    stored = dict(zip(values, storages, strict=True))
+    counts = count_checks(node, shapes, stored)
+    checks = [*guard(node, shapes, stored), *counts.before]
     body = [
         *(storage.before for storage in storages if storage.before),
         *checks,
         f"{ENTRY}({', '.join(arguments)});",
+        *counts.after,
         *(storage.after for storage in storages if storage.after),
         "return 0;",
     ]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..dtypes import c_type
 from ..operator import elements
-from .one_node import results
 from .refused import refuse
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from ..operator import Shape
     from .storage import Storage
 
-INCLUDE = '#include "dso_packer.h"\n#include <stdio.h>\n'
+INCLUDE = '#include "dso_packer.h"\n#include <stdio.h>\n#include <stdlib.h>\n'
 HELPER = """
 static int32_t dso_outside(const char *what, int64_t low, int64_t high, int64_t found) {
   char text[160];
@@ -73,7 +72,7 @@ def guard(
     found = _range(node, shapes)
     value = node.inputs[found.position] if found and found.position < len(node.inputs) else None
     if found is None or value is None:
-        return _count(node, shapes, storages)
+        return []
     if value in storages:
         return [_loop(node, found, value, elements(shapes[value]), storages[value])]
     assert value.const_value is not None
@@ -138,34 +137,11 @@ def _range(node: ir.Node, shapes: dict[ir.Value, Shape]) -> Range | None:
         return Range(1, (shape[0][1],), exception=exception)
     if operator in ("LSTM", "GRU", "RNN"):
         return Range(4, (shape[0][number("layout", 0)] + 1,))
+    if operator in ("CumSum", "CumProd"):
+        return Range(1, (len(shape[0]),), from_end=True)
     if operator == "RotaryEmbedding" and len(shape) > 3 and shape[3]:
         return Range(3, (shape[1][0],))
-    if operator == "Loop" and len(node.outputs) > len(node.inputs) - 2 and shape[0] is not None:
-        return Range(0, (_fixed(shapes[node.outputs[-1]])[0] + 1,))
     return None
-
-
-def _count(
-    node: ir.Node, shapes: dict[ir.Value, Shape], storages: dict[ir.Value, Storage]
-) -> list[str]:
-    """Check that as many elements are true as the declared shape of the result says."""
-    positions = {"NonZero": (0, 1), "Compress": (1, 0)}
-    if node.op_type not in positions:
-        return []
-    index, axis = positions[node.op_type]
-    if node.op_type == "Compress" and "axis" in node.attributes:
-        axis = int(node.attributes["axis"].as_int())
-    value = node.inputs[index]
-    if value is None or value not in storages:
-        return []
-    data = f"((const {c_type(value)} *){storages[value].argument})"
-    expected = _fixed(shapes[results(node)[0]])[axis]
-    what = f'"{node.op_type}: elements that are true"'
-    return [
-        "int64_t count = 0;",
-        f"for (int64_t i = 0; i < {elements(shapes[value])}; i++) count += {data}[i] != 0;",
-        f"if (count != {expected}) return dso_outside({what}, {expected}, {expected}, count);",
-    ]
 
 
 def _fixed(shape: Shape) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from runtime.error import shown
 from .agreement import LIKE_INPUT, axis_out_of_range, disagreement
 from .evaluate import MOST_VALUES, evaluate
 from .loops import invariant_types, with_carried_types
+from .open_shapes import advice, may_declare
 from .tensors import check_extents, check_type
 from .types import Shape, Type, captured_values, dtype_name, fit, graphs_of, merged
 from .words import first_line, name_of_node, refusal, shape_text
@@ -172,9 +173,11 @@ class Inference:
         where, declared = f"output {shown(value.name)}", all_declared.get(value)
         if node.op_type in LIKE_INPUT and not node.domain and (found is None or not found.shape):
             found = self.types[node.inputs[0]]
-        found = found or declared
+        is_declarable = may_declare(node, self.constants)
+        found = found or (declared if is_declarable else None)
         if found is None:
-            raise self._refusal(node, f"{where}: its type and shape are unknown, {_DECLARE}")
+            text = f"{where}: its type and shape are unknown, {advice(node, self.constants)}"
+            raise self._refusal(node, text)
         dtype, shape = found
         if declared is not None:
             if dtype != declared.dtype:
@@ -183,13 +186,14 @@ class Inference:
             if not fit(shape, declared.shape):
                 text = f"{where}: shape, expected {shape_text(declared.shape)} as declared, found"
                 raise self._refusal(node, f"{text} {shape_text(shape)}")
-            shape = merged(shape, declared.shape)
-        if shape is None or None in shape:
+            if is_declarable:
+                shape = merged(shape, declared.shape)
+        if is_declarable and (shape is None or None in shape):
             wanted = self._wanted(value, all_declared)
             shape = merged(shape, wanted) if fit(shape, wanted) else shape
         if shape is None or None in shape:
             text = f"{where}: shape, expected one that follows from the inputs, found"
-            raise self._refusal(node, f"{text} {shape_text(shape)}; {_DECLARE}")
+            raise self._refusal(node, f"{text} {shape_text(shape)}; {advice(node, self.constants)}")
         check_extents(shape, self._source, f"{name_of_node(node)}: {where}")
         return Type(dtype, shape)
 
@@ -212,12 +216,6 @@ class Inference:
 
     def _refusal(self, node: ir.Node, text: str) -> Exception:
         return refusal(self._source, f"{name_of_node(node)}: {text}")
-
-
-_DECLARE = (
-    "declare it in the model (value_info), or give the input that decides it by input_values "
-    "(--input-value)"
-)
 
 
 def _reason(error: BaseException) -> str:

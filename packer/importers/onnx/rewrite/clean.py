@@ -115,6 +115,11 @@ def _keeps_all(node: ir.Node) -> bool:
     return _same_shape(node) and (steps is None or min(ints(steps) or [-1]) > 0)
 
 
+def _pads_nothing(node: ir.Node) -> bool:
+    """Return True if all pads are 0; others of the same shape move the elements."""
+    return _same_shape(node) and not any(ints(optional(node, 1)) or [1])
+
+
 def _is_single(node: ir.Node) -> bool:
     return len(node.inputs) == 1
 
@@ -129,7 +134,7 @@ _NO_OPS: dict[str, Callable[[ir.Node], bool]] = {
     "Squeeze": _same_shape,
     "Unsqueeze": _same_shape,
     "Expand": _same_shape,
-    "Pad": _same_shape,
+    "Pad": _pads_nothing,
     "Slice": _keeps_all,
     "Transpose": _in_order,
     "Add": lambda node: True,
