@@ -17,9 +17,12 @@ from typing import IO
 
 from runtime.error import ExportError
 
+from ..toolchain.reproducible import source_date_epoch
+
 _PIECE_NBYTES = 1 << 20
 _LARGE_NBYTES = 16 << 20
-_EARLIEST = 315_532_800  # 1980-01-01: a zip file has no earlier times
+# A zip file has the times from 1980-01-01 to the last even second of 2107.
+_EARLIEST, _LATEST = 315_532_800, 4_354_819_198
 
 
 def write_archive(output: Path, files: Mapping[str, str | bytes | Path], dist_info: str) -> None:
@@ -38,9 +41,9 @@ def write_archive(output: Path, files: Mapping[str, str | bytes | Path], dist_in
     Raises
     ------
     ExportError
-        If SOURCE_DATE_EPOCH is not a number.
+        If SOURCE_DATE_EPOCH is no number of seconds, or after 2107.
     """
-    when = time.gmtime(max(_source_date_epoch(), _EARLIEST))[:6]
+    when = _date()
     rows: list[tuple[str, str, str]] = []
     with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -52,12 +55,13 @@ def write_archive(output: Path, files: Mapping[str, str | bytes | Path], dist_in
         _add(archive, _information(record, when), text.getvalue())
 
 
-def _source_date_epoch() -> int:
+def _date() -> tuple[int, ...]:
     """Return the time that all files get: https://reproducible-builds.org/specs/source-date-epoch."""
-    text = os.environ.get("SOURCE_DATE_EPOCH", "") or "0"
-    if not text.isdecimal():
-        raise ExportError(f"SOURCE_DATE_EPOCH: {text!r}, expected seconds since 1970; unset it")
-    return int(text)
+    seconds = source_date_epoch()
+    if seconds > _LATEST:
+        text = f"SOURCE_DATE_EPOCH='{seconds}': a wheel is a zip file, expected at most {_LATEST}"
+        raise ExportError(f"{text}, the end of 2107; set an earlier time, or unset it")
+    return time.gmtime(max(seconds, _EARLIEST))[:6]
 
 
 def _information(name: str, when: tuple[int, ...]) -> zipfile.ZipInfo:

@@ -112,7 +112,13 @@ def test_equal_inputs_give_equal_bytes(library, tmp_path, monkeypatch) -> None:
     with zipfile.ZipFile(later) as archive:
         assert {item.date_time for item in archive.infolist()} == {(2001, 9, 9, 1, 46, 40)}
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "now")
-    with pytest.raises(packer.ExportError, match="SOURCE_DATE_EPOCH: 'now', expected seconds"):
+    with pytest.raises(packer.ExportError, match="SOURCE_DATE_EPOCH='now', expected seconds"):
+        packer.write_wheel(library, tmp_path, name="geo", version="1")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "7258118400")
+    text = (
+        "'7258118400': a wheel is a zip file, expected at most 4354819198, the end of 2107; set an"
+    )
+    with pytest.raises(packer.ExportError, match=text):
         packer.write_wheel(library, tmp_path, name="geo", version="1")
 
 
