@@ -1,4 +1,4 @@
-"""Private folders beside an output, removed even if their process is killed.
+"""Private folders beside an output or in TMPDIR, removed even if their process is killed.
 
 A living process holds a lock (flock) on the file ``.lock`` in its folder. The kernel releases the
 lock when the process ends, so a folder whose lock is free has no owner. Names, times and process
@@ -47,6 +47,17 @@ def private_directory(parent: Path) -> Iterator[Path]:
             _remove(directory)
         if lock is not None:
             os.close(lock)
+
+
+@contextlib.contextmanager
+def temporary_directory() -> Iterator[Path]:
+    """Make a private folder in TMPDIR, and remove those of dead processes there."""
+    from tempfile import gettempdir  # not at start-up: some exports need it
+
+    parent = Path(gettempdir())
+    sweep(parent)
+    with private_directory(parent) as directory:
+        yield directory
 
 
 def sweep(parent: Path) -> None:

@@ -11,6 +11,7 @@ from runtime.module import Module
 from runtime.modules.source import CarriedSourceModule, CarriedStaticLibraryModule
 
 from ..files.arguments import list_of
+from ..files.private_directory import temporary_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -183,12 +184,10 @@ def library_names(libraries: Sequence[str]) -> tuple[str, ...]:
 
 def load_exported(module: Module) -> Module:
     """Export a module to a temporary library, load it, and remove its file."""
-    from tempfile import TemporaryDirectory
-
     import runtime
 
-    with TemporaryDirectory(prefix="packer-") as folder:
-        return runtime.load(module.export_library(f"{folder}/{module.type_key}.so"))
+    with temporary_directory() as folder:
+        return runtime.load(module.export_library(folder / f"{module.type_key}.so"))
 
 
 def as_host_module(module: Module) -> HostModule:

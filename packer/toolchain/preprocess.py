@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
+from ..files.private_directory import temporary_directory
 from .build import current_build
 from .compilation import LANGUAGE_OPTIONS
 from .compiler import Language, find_compiler, is_nvcc
@@ -30,14 +30,12 @@ def preprocess(code: bytes, language: Language, options: Sequence[str]) -> str:
     ToolchainError
         If there is no compiler, or if it fails: a header is missing, for example.
     """
-    from tempfile import TemporaryDirectory  # only sources whose functions are read need it
-
     compiler, kind = find_compiler(language), LANGUAGE_OPTIONS[language]
     words = options_for_nvcc(options) if is_nvcc(compiler) else options
-    with TemporaryDirectory(prefix="packer-") as folder:
-        source, output = Path(folder, f"source.{language}"), Path(folder, f"source.{language}.i")
+    with temporary_directory() as folder:
+        source, output = folder / f"source.{language}", folder / f"source.{language}.i"
         source.write_bytes(code)
         command = [*compiler, *words, "-x", kind, "-E", str(source), "-o", str(output)]
-        start = current_build().folder or Path(folder)
-        check(run(command, cwd=start, private=Path(folder)), "preprocessing", output)
+        start = current_build().folder or folder
+        check(run(command, cwd=start, private=folder), "preprocessing", output)
         return output.read_text(encoding="utf-8", errors="replace")

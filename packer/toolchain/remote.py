@@ -14,13 +14,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from runtime.error import ToolchainError
 
+from ..files.private_directory import temporary_directory
 from ..files.text import shown_path
 from .cache import Command
+from .cache.inputs import may_read_files
 from .compiler import is_clang, is_nvcc, is_zig
 from .process import Completed, run, run_all
 
@@ -32,8 +33,6 @@ _LOCAL = (
     *("-g", "-march=native", "-mcpu=native", "-mtune=native", "-frecord", "-fprofile", "-fplugin"),
     *("-ftest-coverage", "--coverage", "-save-temps", "-fmodules", "@"),
 )
-# Words of assembly that read a file.
-_FILE_WORDS = (b".incbin", b".include")
 _NUM_FILE_WORDS = 6  # "-x", language, "-c", source, "-o", object
 _PROGRAMS = ("cc1", "cc1plus", "as")
 
@@ -89,8 +88,7 @@ def compile_unit(unit: Unit) -> Made:
         text = f"compiling {unit.name}: the worker on {socket.gethostname()} {has}"
         expected = f"expected {os.path.basename(path)} {unit.identity}"
         raise ToolchainError(f"{text}, {expected}; install the same compiler there")
-    with TemporaryDirectory(prefix="packer-") as name:
-        folder = Path(name)
+    with temporary_directory() as folder:
         source, output = folder / "unit.i", folder / "unit.o"
         source.write_bytes(unit.text)
         quiet = ["-Qunused-arguments"] if is_clang(unit.compiler) else []  # -I, of which it warns
@@ -151,7 +149,7 @@ def run_in_executor(
             ended(index, completed)
             return
         unit = _unit(command, name, _text_of(command))
-        if any(word in unit.text for word in _FILE_WORDS):
+        if may_read_files(unit.text):
             near.append(index)
             return
         printed[index] = completed

@@ -189,7 +189,7 @@ def _places(text: str) -> Iterator[str]:
 def _names_in(data: bytes) -> _Names | None:
     """Find the headers that a text asks for; None if it asks in a form that is not understood."""
     data = _SPLICE.sub(b"", data)
-    if _may_read_files(_DIRECTIVE.sub(b"", data)):
+    if may_read_files(_DIRECTIVE.sub(b"", data)):
         return None
     searched, quoted, is_computed = set(), set(), False
     for kind in (_DIRECTIVE, _QUESTION):
@@ -205,7 +205,8 @@ def _names_in(data: bytes) -> _Names | None:
     return _Names(frozenset(searched), frozenset(quoted), is_computed)
 
 
-def _may_read_files(code: bytes) -> bool:
+def may_read_files(code: bytes) -> bool:
+    """Return True if the assembler may read a file that C text without directives names."""
     if _UNREADABLE.search(code):
         return True
     return bool(_ASSEMBLER.search(code) and _MAY_BE_UNREADABLE.search(code))

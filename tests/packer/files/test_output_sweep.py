@@ -7,10 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 from packer.files.output import replacing
 
 from ...support import needs
+from ...support.command_line import COMMAND
+from ...support.compilers import program
 from ...support.replaced_file import (
     NEW,
     NOBODY,
@@ -42,6 +45,27 @@ def test_killed_export_is_swept_by_the_next(old):
     assert (old.parent / stale / "sub" / "lib0.o").exists()
     export(old, OLD)
     assert names(old.parent) == ["model.so"]
+
+
+def test_temporary_folders_of_a_killed_export_are_swept(tmp_path) -> None:
+    """An export whose compiler never ends is killed; TMPDIR is empty after the next one."""
+    source, temporary = tmp_path / "a.c", tmp_path / "tmp"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary), "CC": str(tmp_path / "slow")}
+    program(tmp_path / "slow", f'echo > "{tmp_path}/started"\nexec sleep 60')
+    source.write_text("int f(int x) { return x; }")
+    command = [*COMMAND, "export", "a.so", "a.c"]
+    export_that_hangs = subprocess.Popen(command, cwd=tmp_path, env=environment)
+    while not (tmp_path / "started").exists():
+        time.sleep(0.01)
+    left = names(temporary)
+    export_that_hangs.kill()
+    export_that_hangs.wait()
+    assert left
+    assert names(temporary) == left
+    del environment["CC"]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    assert names(temporary) == []
 
 
 def test_killed_at_any_time(tmp_path):
