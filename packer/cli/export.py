@@ -78,7 +78,7 @@ def _export(arguments: argparse.Namespace) -> None:
             metadata={**project.metadata, **arguments.metadata},
             cwd=project.folder,
             jobs=arguments.jobs,
-            cpu=arguments.cpu or project.cpu or None,
+            cpu=arguments.cpu or project.cpu,
             signature_room=arguments.signature_room,
             legacy_calls=arguments.legacy_calls or project.legacy_calls,
             sbom=arguments.sbom,

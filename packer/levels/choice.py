@@ -36,7 +36,7 @@ _MACROS = {
 
 
 def find_levels(cpu: str | Sequence[str] | None, target: Target) -> tuple[Level, ...]:
-    """Return the levels that `cpu` names, lowest first; none for None.
+    """Return the levels that `cpu` names, lowest first; none for None or ().
 
     Parameters
     ----------
@@ -55,8 +55,6 @@ def find_levels(cpu: str | Sequence[str] | None, target: Target) -> tuple[Level,
         If no compiler can be asked what ``"native"`` means.
     """
     names = [cpu] if isinstance(cpu, str) else list(cpu or ())
-    if cpu is not None and not names:
-        raise ExportError("cpu: no level, expected one at least; or leave it out")
     if names == [NATIVE]:
         return (_native(target),)
     known = levels_of(target.machine.name)

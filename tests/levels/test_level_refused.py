@@ -17,7 +17,6 @@ needs.hardware(os.uname().machine == "x86_64", "x86-64")
 @pytest.mark.parametrize(
     ("cpu", "expected"),
     [
-        ([], "cpu: no level, expected one at least; or leave it out"),
         (["x86-64-v9"], "cpu: unknown level 'x86-64-v9' of x86_64; near names: 'x86-64-v4'"),
         (["haswell"], "cpu: unknown level 'haswell' of x86_64; it has: 'native', 'x86-64-v1'"),
         (["x86-64-v2", "x86-64-v2"], "cpu: level 'x86-64-v2' is named twice, expected once"),
@@ -30,6 +29,13 @@ def test_names(cpu, expected, tmp_path) -> None:
     with pytest.raises(packer.ExportError, match=expected):
         export(tmp_path, SOURCE, cpu=cpu)
     assert not (tmp_path / "model.so").exists()
+
+
+def test_no_level_is_the_default(tmp_path) -> None:
+    """As packer.toml without the key has it."""
+    made = {export(tmp_path, SOURCE, cpu=cpu).read_bytes() for cpu in (None, (), [])}
+    assert len(made) == 1
+    assert packer.inspect_library(tmp_path / "model.so").cpu is None
 
 
 @pytest.mark.parametrize(
