@@ -35,7 +35,7 @@ _FOREIGN = {
     b"\x64\xaa": "a COFF object (Windows) for aarch64",
     b"\x4c\x01": "a COFF object (Windows) for i386",
 }
-_BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 
 
 def check_objects(paths: Iterable[PathLike], target: Target) -> None:
@@ -62,7 +62,7 @@ def _check_file(path: Path, target: Target) -> None:
         if head.startswith((MAGIC, THIN_MAGIC)):
             for name, member in member_heads(file, path, _HEAD_NBYTES):
                 _check_head(member, f"{shown_path(path)}({shown_path(name)})", target)
-        elif head.startswith(_BITCODE):
+        elif head.startswith(BITCODE):
             _check_bitcode(head + file.read(), shown_path(path), target)
         else:
             _check_head(head, shown_path(path), target)
@@ -75,7 +75,7 @@ def _check_head(head: bytes, where: str, target: Target) -> None:
         machine = target.machine
         found = _read_kind(head)
         expected = _kind_of(64, "little", machine.e_machine, machine.e_flags)
-    elif not head.startswith((*_BITCODE, b"#")):
+    elif not head.startswith((*BITCODE, b"#")):
         systems = (what for magic, what in _FOREIGN.items() if head.startswith(magic))
         found, expected = next(systems, ""), f"an ELF object for {target.machine.name}"
     if found and found != expected:

@@ -12,7 +12,7 @@ from runtime.error import ExportError
 
 from ..declare.c_type import parse_functions
 from ..elf.archive import MAGIC, THIN_MAGIC
-from ..elf.object_check import check_objects
+from ..elf.object_check import BITCODE, check_objects
 from .host import CodeFile, HostModule
 
 if TYPE_CHECKING:
@@ -160,4 +160,9 @@ def _suffix_of(head: bytes, path: str) -> str:
         if head.startswith(magic):
             return suffix
     text = f"{path}: begins with {head!r}, expected an ELF object or an archive"
+    if head.startswith(BITCODE):
+        text = (
+            f"{path}: LLVM bitcode, expected an ELF object or an archive; name it .bc, or compile "
+        )
+        text += "it without -flto and -emit-llvm"
     raise ExportError(text, module="static_library", path=path)

@@ -132,6 +132,19 @@ def test_file_without_machine_is_ignored(tmp_path) -> None:
     check_objects([tmp_path / name for name in names], find_target(RISCV))
 
 
+def test_bitcode_with_the_name_of_an_object_is_called_so(tmp_path) -> None:
+    """Clang writes it with -flto, under the name that the user chose for the object."""
+    needs.program("clang")
+    (tmp_path / "a.c").write_text(FUNCTION)
+    for option in ("-flto", "-emit-llvm"):
+        command = ["clang", option, "-c", "a.c", "-o", "a.o"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+        remedy = "name it .bc, or compile it without -flto and -emit-llvm"
+        text = f"a.o: LLVM bitcode, expected an ELF object or an archive; {remedy}"
+        with pytest.raises(packer.ExportError, match=text):
+            packer.StaticLibraryModule(tmp_path / "a.o")
+
+
 def test_bitcode_of_another_triple_is_refused(tmp_path) -> None:
     """Bitcode for link-time optimisation is checked; without a triple it fits any target."""
     from llvmlite import binding
