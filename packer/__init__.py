@@ -12,17 +12,35 @@ from __future__ import annotations
 
 from typing import Any
 
+
+def _error_of_runtime(error: Exception) -> Exception:
+    """Return what to do about the package runtime: it is missing, or another file hides it."""
+    import os
+    from importlib.util import find_spec
+
+    spec = find_spec("runtime")
+    if spec is None:
+        text = (
+            "packer: found no package runtime, expected the one of dso-runtime: run pip install "
+            "again, which installs it with dso-packer (pip install . in a checkout)"
+        )
+        return ModuleNotFoundError(text, name="runtime")
+    folders = list(spec.submodule_search_locations or ())
+    if any(os.path.exists(os.path.join(folder, "public_names.py")) for folder in folders):
+        return error  # it is the one of dso-runtime
+    found = spec.origin or folders[0]
+    text = (
+        f"packer: import runtime found {found!r}, expected the package runtime of dso-runtime: "
+        f"rename that file or folder, or run Python with another first entry of sys.path"
+    )
+    return ImportError(text, name="runtime", path=found)
+
+
 try:
     from runtime import __version__ as __version__
-except ModuleNotFoundError as error:
-    if error.name != "runtime":
-        raise
-    raise ModuleNotFoundError(
-        "packer: found no package runtime, expected the one of dso-runtime: run pip install again, "
-        "which installs it with dso-packer (pip install . in a checkout)",
-        name=error.name,
-    ) from None
-from runtime.public_names import import_public
+    from runtime.public_names import import_public
+except Exception as error:  # a user's runtime.py may raise anything
+    raise _error_of_runtime(error) from None
 
 
 # __init__.pyi lists the public names. Each is imported on first use: --help and an export of C
