@@ -7,13 +7,16 @@ import contextlib
 import gc
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from runtime.error import LibraryLoadError
+
 from ..files.text import path_error, shown_path
 from .parser import CommandParser
-from .terminal import show, size_text, write_error
+from .terminal import show, size_text, write, write_error
 
 if TYPE_CHECKING:
     from ..elf.symbol_table import Symbol
@@ -93,7 +96,12 @@ def run(arguments: argparse.Namespace) -> None:
     if is_lone_file(arguments.library):
         _show_file(arguments)
         return
-    report = _inspect(arguments)
+    try:
+        report = _inspect(arguments)
+    except LibraryLoadError as error:
+        if not _shows_link_command(error, arguments):
+            raise
+        return
     if arguments.json:
         from ..inspect.report import to_plain
         from .json_text import write_json
@@ -106,6 +114,18 @@ def run(arguments: argparse.Namespace) -> None:
         write_error(f"{shown_path(arguments.html)}: page written, {size_text(nbytes)}")
     if report.problems:
         sys.exit(1)
+
+
+def _shows_link_command(error: LibraryLoadError, arguments: argparse.Namespace) -> bool:
+    """Print how to make a library of an object, an archive or a tar; return False for others."""
+    wants = arguments.json or arguments.symbols or arguments.blob or arguments.size
+    if wants or arguments.html is not None or "link it first with packer link" not in str(error):
+        return False
+    path = arguments.library
+    command = f"packer link {shlex.quote(path)} -o model.so"
+    size = f"{os.path.getsize(path):,} bytes"
+    write(f"{shown_path(path)}: {size}, the input of a link; `{command}` makes a library of it")
+    return True
 
 
 def _show_file(arguments: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -118,3 +119,17 @@ def test_internal_error_is_one_line(packer: Packer, tmp_path: Path) -> None:
     run = packer("export", "m.so", env=os.environ | {"PACKER_TRACEBACK": "1"})
     assert run.stderr.startswith("Traceback (most recent call last)")
     assert "in save_to_binary" in run.stderr
+
+
+def test_inspect_of_an_object_prints_how_to_link_it(packer: Packer, tmp_path: Path) -> None:
+    """As for an archive and a tar; the command works. There is no report for --json."""
+    for name in ("m.o", "a model.o", "m.a", "m.tar"):
+        done(packer("export", name, "add.c", "--function", ADD))
+        text = done(packer("inspect", name))
+        assert text.startswith(f"{name}: ")
+        command = text.split("`")[1]
+        assert command == f"packer link {shlex.quote(name)} -o model.so"
+        (tmp_path / "model.so").unlink(missing_ok=True)
+        done(packer(*shlex.split(command)[1:]))
+        assert done(packer("load", "-q", "model.so", "add", "40", "2")) == "42\n"
+        assert "packer link" in refused(packer("inspect", "--json", name), 1)
