@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+# Musl's loader takes libc.so for itself.
+_MUSL = re.compile(r"libc\.so|(libc\.musl|ld-musl)-[a-z0-9_]+\.so\.1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,21 @@ class Linkage:
     filter: tuple[str, ...]
     version_needs: tuple[VersionNeed, ...] = ()
     glibc: str | None = None
+
+    @property
+    def libc(self) -> str | None:
+        """The C library that it needs, as a triple names it: "gnu" or "musl"; None without one."""
+        return libc_of(self.needed)
+
+
+def libc_of(needed: Iterable[str]) -> str | None:
+    """Return the C library among needed ones: ``"gnu"``, ``"musl"``, or None."""
+    for name in needed:
+        if name == "libc.so.6":
+            return "gnu"
+        if _MUSL.fullmatch(name):
+            return "musl"
+    return None
 
 
 def version_numbers(version: str) -> tuple[int, ...]:

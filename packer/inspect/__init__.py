@@ -46,6 +46,7 @@ from .report import (
 from .startup import read_constructors
 from .text import render
 from .tree import (
+    Tree,
     find_carried_libraries,
     find_duplicates,
     find_encrypted,
@@ -160,6 +161,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
 
     dynamic = Dynamic(image)
     symbols = Symbols(dynamic.symbols, read_static_symbols(image, dynamic, notes))
+    linkage = dynamic.linkage()
     functions = read_functions(image, dynamic.symbols)
     entry = read_entry_function(image, dynamic.symbols)
     tree = read_blob(image, dynamic.symbols, [function.name for function in functions], notes)
@@ -182,7 +184,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         native=native,
         dialect=tree.dialect,
         producer=tree.producer,
-        target=tree.target,
+        target=tree.target or _target_of(tree, image, linkage),
         metadata=read_metadata(image, dynamic.symbols),
         root=tree.modules[0].type_key if tree.modules else None,
         modules=tree.modules,
@@ -191,7 +193,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         cpu=cpu,
         graph=graph,
         blob=tree.blob,
-        linkage=dynamic.linkage(),
+        linkage=linkage,
         hardening=dynamic.hardening(),
         constructors=read_constructors(image, dynamic, symbols),
         symbols=symbols,
@@ -201,6 +203,14 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         problems=tuple(problems),
     )
     return OpenedLibrary(report, image.data, tree.parsed, tree.root)
+
+
+def _target_of(tree: Tree, image: Image, linkage: Linkage) -> str | None:
+    """Return the target of a library of ours that has no manifest."""
+    if tree.producer is None:
+        return None
+    libc = f"-{linkage.libc}" if linkage.libc is not None else ""
+    return f"{image.machine}-linux{libc}"
 
 
 def _check(path: str | bytes) -> tuple[bool, ElfFile | None, LibraryLoadError | None]:

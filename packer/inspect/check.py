@@ -15,7 +15,7 @@ from runtime.modules.vm import STR, VMExecutable
 from runtime.registry import find_global_func
 
 from ..elf.dependencies import Dependencies, defined_by_this_process, resolve_dependencies
-from ..elf.linkage import version_numbers
+from ..elf.linkage import libc_of, version_numbers
 from . import open_library
 from .callees import missing_callees
 from .check_devices import check_devices
@@ -36,8 +36,8 @@ def check_library(
 ) -> list[Finding]:
     """Check whether a library would load on this machine.
 
-    Checked are the machine, the contents, the CPU levels, glibc, the needed libraries and their
-    symbol versions, undefined symbols, the loaders of the modules, the names that TVM to 2025
+    Checked are the machine, the contents, the CPU levels, the C library, the needed libraries and
+    their symbol versions, undefined symbols, the loaders of the modules, the names that TVM to 2025
     would call, the functions that models call by name, and drivers and devices for the kernels.
     The library is read, never loaded.
 
@@ -74,6 +74,10 @@ def check_library(
         return findings  # the other checks would look at the wrong machine
     findings += _contents(report)
     findings += _cpu_levels(report)
+    if report.linkage.libc == "musl":
+        findings.append(_musl(report))
+        if findings[-1].status == "fail":
+            return findings  # what it needs is part of musl, or built for it
     dependencies = resolve_dependencies(path, report.linkage)
     findings += _glibc(report, dependencies)
     findings += _needed(dependencies)
@@ -118,6 +122,16 @@ def _cpu_levels(report: LibraryReport) -> Iterator[Finding]:
         return
     detail, _, remedy = report.cpu.refusal.rpartition("; ")
     yield Finding("cpu", "fail", detail, remedy)
+
+
+def _musl(report: LibraryReport) -> Finding:
+    name, here = platform.libc_ver()
+    needs = f"made for musl: needs {next(n for n in report.linkage.needed if libc_of([n]))}"
+    if name != "glibc":
+        return Finding("musl", "pass", needs)
+    detail = f"{needs}, this Python uses glibc {here}"
+    remedy = "export it with a compiler for glibc, such as gcc, or use it with a Python for musl"
+    return Finding("musl", "fail", detail, remedy)
 
 
 def _glibc(report: LibraryReport, dependencies: Dependencies) -> Iterator[Finding]:

@@ -210,9 +210,11 @@ class LibraryReport:
     native : bool
         True if that is this machine.
     dialect : str or None
-        ``"tvm"``, ``"tvm-ffi"``, or None if there is no blob.
+        ``"tvm"``, ``"tvm-ffi"``, or None if an export of ours did not write the library and there
+        is no blob.
     producer, target : str or None
-        From the manifest.
+        From the manifest. A library of ours without a tree has none: the producer is then
+        ``"dso-packer"`` without its version, and the target is that of the file.
     root : str or None
         The type key of module 0; None if the tree cannot be read.
     metadata : dict

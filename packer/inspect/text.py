@@ -64,7 +64,7 @@ def summary(report: LibraryReport) -> Iterator[Line]:
 
 def headline(report: LibraryReport) -> Line:
     """Return the file, its size, its target and its producer."""
-    dialect = f"dialect {report.dialect}" if report.dialect else "no blob"
+    dialect = f"dialect {report.dialect}" if report.blob is not None else "no blob"
     parts = [f"{report.nbytes:,} bytes", f"ELF-64 {report.machine}", dialect]
     if report.producer:
         parts.append(f"{report.producer} for {report.target}")

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import runtime
-from runtime.abi import BLOB_SYMBOLS, CHECKSUMS, HEADER_NBYTES, MANIFEST
+from runtime.abi import BLOB_SYMBOLS, CHECKSUMS, FACT_PREFIX, HEADER_NBYTES, MANIFEST
 from runtime.blob import link_tree, parse_symbol
 from runtime.error import PackerError
 from runtime.late_tree import check_structure
@@ -19,6 +19,7 @@ from runtime.modules.encrypted import EncryptedModule
 from runtime.modules.opaque import OpaqueModule
 from runtime.registry import has_loader
 
+from .functions import METADATA_PREFIX
 from .payload import fields_of, signatures_of
 from .report import BlobReport, EntryReport, FunctionReport, ModuleReport, TensorReport
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from ..elf.symbol_table import Symbol, SymbolTable
 
 
+# An export without a tree does not store its version.
+_PRODUCER = "dso-packer"
 _MAX_MODELS = 64  # statically linked ones in a library
 
 
@@ -86,7 +89,17 @@ def read_blob(image: Image, symbols: SymbolTable, names: Sequence[str], notes: l
     if len(models) == 1:
         (name, symbol, prefix) = models[0]
         return _read_tree(image, symbols, symbol, name, library, prefix)
-    return Tree(modules=(_module(library, 0, 0, ()),), root=library)
+    tree = Tree(modules=(_module(library, 0, 0, ()),), root=library)
+    if not _is_ours(symbols):
+        return tree
+    has_metadata = next(symbols.beginning_with(METADATA_PREFIX), None) is not None
+    return tree._replace(dialect="tvm-ffi" if has_metadata else "tvm", producer=_PRODUCER)
+
+
+def _is_ours(symbols: SymbolTable) -> bool:
+    """Return True if an export wrote facts or checksums; without a tree it writes no manifest."""
+    found = chain(symbols.beginning_with(FACT_PREFIX), symbols.ending_with(CHECKSUMS))
+    return next(found, None) is not None
 
 
 def _system_libraries(symbols: SymbolTable) -> Iterator[tuple[str, Symbol, str]]:

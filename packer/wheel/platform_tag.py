@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.error import ExportError
 
+from ..elf.linkage import libc_of
 from ..elf.notes import read_needed_level
 from ..files.text import path_error, shown_path
 from ..inspect import read_dynamic
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
     from ..elf.dynamic import Dynamic
     from .manylinux import Version
 
-# Musl's loader takes libc.so for itself; musl has no symbol versions, and 1.2 is of 2020.
+# Musl has no symbol versions, and 1.2 is of 2020.
 _MUSL = "musllinux_1_2"
-_MUSL_LIBC = re.compile(r"libc\.so|(libc\.musl|ld-musl)-[a-z0-9_]+\.so\.1")
 _FOREIGN = "which not every system has; `auditwheel repair` copies it into the wheel"
 _SHOWN = 3  # symbols in a message
 _TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
@@ -101,8 +101,8 @@ def platform_of(paths: Sequence[Path]) -> Platform:
     own = {path.name for path in paths}
     own |= {soname for d in opened.values() if (soname := d.linkage().soname) is not None}
     needs = {path: [n for n in d.linkage().needed if n not in own] for path, d in opened.items()}
-    on_musl = [p for p, names in needs.items() if any(map(_MUSL_LIBC.fullmatch, names))]
-    on_glibc = [p for p, names in needs.items() if "libc.so.6" in names]
+    on_musl = [p for p, names in needs.items() if libc_of(names) == "musl"]
+    on_glibc = [p for p, names in needs.items() if libc_of(names) == "gnu"]
     if on_musl and on_glibc:
         text = f"needs musl, and {shown_path(on_glibc[0])} needs glibc; make a wheel of each"
         raise path_error(on_musl[0], text)
@@ -159,7 +159,7 @@ def _musl_platform(needs: dict[Path, list[str]], machine: str) -> Platform:
         f"{shown_path(path)} needs {name}, {_FOREIGN}"
         for path, names in needs.items()
         for name in names
-        if not _MUSL_LIBC.fullmatch(name) and name != "libz.so.1"
+        if libc_of([name]) is None and name != "libz.so.1"
     ]
     if foreign:
         return Platform((f"linux_{machine}",), machine, tuple(foreign))

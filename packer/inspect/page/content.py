@@ -161,7 +161,7 @@ def _tensors(report: LibraryReport) -> dict[str, Any]:
 
 def _overview(report: LibraryReport) -> Iterator[tuple[str, str]]:
     yield "machine", report.machine + ("" if report.native else " (not this machine)")
-    yield "format", f"dialect {report.dialect}" if report.dialect else "no blob"
+    yield "format", f"dialect {report.dialect}" if report.blob is not None else "no blob"
     for name in ("root", "entry", "producer", "target"):
         if value := getattr(report, name):
             yield name, value

@@ -129,6 +129,24 @@ def test_glibc_that_a_needed_library_needs_is_named_with_it(chain, tmp_path) -> 
     assert "install libdeep.so for glibc 2." in finding.remedy
 
 
+def test_a_library_for_musl_is_called_so(tmp_path, monkeypatch) -> None:
+    """Its libc.so is not a library that a package for glibc provides."""
+    needs.program("musl-gcc")
+    monkeypatch.setenv("CC", "musl-gcc")
+    source = "#include <stdlib.h>\nint f(int x) { return abs(x); }"
+    path = packer.export_library(
+        packer.CSourceModule(source, functions="auto"), tmp_path / "model.so"
+    )
+    findings = by_name(path)
+    assert list(findings) == ["machine", "contents", "musl"]
+    assert findings["musl"].status == "fail" and not loads(path)
+    assert findings["musl"].detail.startswith(
+        "made for musl: needs libc.so, this Python uses glibc"
+    )
+    assert "a compiler for glibc, such as gcc" in findings["musl"].remedy
+    assert packer.inspect_library(path).target.endswith("-linux-musl")
+
+
 def test_missing_library_is_named_with_who_needs_it(chain) -> None:
     """No entry finds libdeep.so, and its symbols are missing too."""
     path = chain()

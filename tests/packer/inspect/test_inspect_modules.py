@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import platform
 
 import numpy as np
+import pytest
 
 import packer
 import runtime
@@ -153,3 +155,15 @@ def test_deep_and_wide_trees_stay_on_one_screen(tmp_path) -> None:
     report = inspect_library(packer.export_library(root, tmp_path / "diamonds.so"))
     assert len(report.modules) == 101
     assert len(render(report).splitlines()) < 60
+
+
+@pytest.mark.parametrize("dialect", ["tvm", "tvm-ffi"])
+def test_a_library_of_ours_without_a_tree_says_so(tmp_path, dialect) -> None:
+    """It has no manifest; other compilers' libraries have no producer."""
+    module = packer.CSourceModule("int one(void) { return 1; }", functions="auto")
+    path = packer.export_library(module, tmp_path / "m.so", format=dialect)
+    report = inspect_library(path).to_dict()
+    assert report["blob"] is None
+    assert (report["producer"], report["dialect"]) == ("dso-packer", dialect)
+    assert report["target"] == f"{platform.machine()}-linux-gnu"
+    assert "no blob, dso-packer for " in render(inspect_library(path)).splitlines()[0]
