@@ -25,6 +25,7 @@ from .files.output import refuse_output_among_inputs, replacing
 from .files.progress import Progress, bytes_of, made_of, output_of, silent, sources_of
 from .host_code import functions_with_constants, library_options, save, save_glue
 from .levels.choice import find_levels
+from .levels.note import speed_notes
 from .link import Code, Link, code_file, embed_and_link
 from .modules.host import HostModule, as_host_module
 from .sbom import Bill
@@ -210,6 +211,8 @@ def export_library(
         code = Code([], [], words, addons, [])
         levels = find_levels(cpu, find_target(triple))
         link = Link(linker, find_target(triple), naming, folder, code, levels)
+        for note in speed_notes(module, link.target, levels):
+            build.show(f"packer: note: {note}")
         files = save(hosts, link, folder, step)
         functions = declared_functions(hosts, entry)
         records = {naming.metadata: record, **bill.records(blob, hosts, files, link)}

@@ -26,7 +26,6 @@ from ..toolchain.undefined import allowing
 from .compiler_options import compiler_words, linker_words
 from .executor_option import open_executor
 from .export_options import parse as parse
-from .model_options import note_about_speed
 from .terminal import Steps, showing_steps, size_text, write, write_error
 from .trust_options import encrypting_parts
 
@@ -87,7 +86,7 @@ def _export(arguments: argparse.Namespace) -> None:
     write(_summary(output, project, time.monotonic() - started))
     if encrypted:
         write(f"encrypted: {', '.join(encrypted)}")
-    for note in (*project.inputs.notes, *note_about_speed(arguments)):
+    for note in project.inputs.notes:
         write_error(f"packer: note: {note}")
     _write_functions(project, is_found=bool(arguments.sources or arguments.header))
 

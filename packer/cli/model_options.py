@@ -6,15 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..levels.table import levels_of
 from ..project.model import ModelSource
-from ..target import find_target
 from .compiler_options import compiler_words
 
 if TYPE_CHECKING:
     from .parser import CommandParser
-
-_X86 = "x86_64"
 
 
 def add_model_options(parser: CommandParser) -> None:
@@ -52,16 +48,3 @@ def model_source(parser: CommandParser, arguments: argparse.Namespace) -> ModelS
     shapes, values = tuple(arguments.input_shape), tuple(arguments.input_value)
     words = tuple(compiler_words(arguments))
     return ModelSource("onnx", Path(arguments.onnx), shapes, dynamic, values, words)
-
-
-def note_about_speed(arguments: argparse.Namespace) -> list[str]:
-    """Return a note if a model's code is for the oldest x86-64, which lacks wide vectors."""
-    if (
-        arguments.model is None
-        or arguments.cpu
-        or find_target(arguments.target).machine.name != _X86
-    ):
-        return []
-    levels = ",".join(name for name in levels_of(_X86) if name != next(iter(levels_of(_X86))))
-    whose = "the code" if arguments.numba else "the model's code"
-    return [f"{whose} is for every x86-64; --cpu {levels} makes it several times faster"]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.error import ExportError
 
 from ...files.arguments import list_of
+from ...levels.note import mark_imported
 from .blas import blas_path
 from .module import NumbaModule as NumbaModule
 from .source import Objects, Script
@@ -93,7 +94,9 @@ def from_numba(
             raise ExportError(f"from_numba: {text}")
         name = getattr(function_or_path, "__name__", type(function_or_path).__name__)
         made = Objects({name: function_or_path}, {name: signatures}, force, blas_path(blas))
-    return NumbaModule._of(made)
+    module = NumbaModule._of(made)
+    mark_imported(module, "the code")
+    return module
 
 
 def _texts(name: str, given: str | Sequence[str]) -> tuple[str, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...levels.note import mark_imported
 from .host import operator_modules
 from .layout import choose_layouts
 from .lower.nodes import lower_nodes
+from .plain_loops import plain_loops_note
 from .program import Variant, function_names, make_program
 from .read import check_batch_first, fix_inputs, read_model, with_shapes
 from .record import KEY, graph_record
@@ -56,6 +58,8 @@ def make_tree(
     folded = {**_not_stored(source.graph, weights), **folded}
     record = graph_record(variants, functions, weights, folded)
     program.import_module(weights.module({KEY: record}))
+    note = plain_loops_note(variants[0].operators)
+    mark_imported(program, "the model's code", *([note] if note else []))
     return program
 
 

@@ -1,0 +1,89 @@
+"""Which operators of a model run in plain loops, and how much of the work that is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import prod
+from typing import TYPE_CHECKING
+
+from .layout import DOMAIN
+from .operator import elements, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import onnx_ir as ir
+
+    from .operator import Operator
+
+_MOST_SHOWN = 6
+_RECURRENT = ("GRU", "LSTM", "RNN")
+_PRODUCTS = ("Gemm", "MatMul", "MatMulInteger", "QLinearMatMul")
+_CONVOLUTIONS = ("Conv", "ConvInteger", "DeformConv", "QLinearConv")
+
+
+def plain_loops_note(operators: Sequence[Operator]) -> str:
+    """List the operators whose code the generic generator wrote; "" without any.
+
+    The share is that of the estimated work: multiply-adds count twice, other operators have
+    one operation for each element that they read or write.
+    """
+    work: Counter[str] = Counter()
+    count: Counter[str] = Counter()
+    total = 0
+    for operator in operators:
+        node = operator.outputs[0].producer() if operator.code else None
+        if node is None:
+            continue
+        is_plain = node.domain != DOMAIN
+        own = _work(node) if is_plain else max(operator.flops, _moved(operator))
+        total += own
+        if is_plain:
+            work[node.op_type] += own
+            count[node.op_type] += 1
+    if not count:
+        return ""
+    names = sorted(work, key=lambda name: -work[name])
+    shown = [f"{_counted(name, count[name])} {_share(work[name], total)}" for name in names]
+    more = [f"{len(shown) - _MOST_SHOWN} more kinds"] if len(shown) > _MOST_SHOWN else []
+    made = sum(1 for operator in operators if operator.code)
+    return (
+        f"{count.total()} of {made} operators run in plain loops, "
+        f"{_share(work.total(), total)} of the estimated work: "
+        f"{', '.join([*shown[:_MOST_SHOWN], *more])}"
+    )
+
+
+def _counted(name: str, count: int) -> str:
+    return name if count == 1 else f"{count} {name}"
+
+
+def _share(part: int, total: int) -> str:
+    percent = 100 * part / max(total, 1)
+    return f"{percent:.0f}%" if percent >= 1 else "<1%"
+
+
+def _moved(operator: Operator) -> int:
+    return sum(elements(shape_of(value)) for value in (*operator.inputs, *operator.outputs))
+
+
+def _work(node: ir.Node) -> int:
+    """Return the operations of a node of ONNX, for one entry of a symbolic batch."""
+    shapes = [[] if v is None or v.shape is None else _known(v) for v in node.inputs]
+    made = sum(prod(_known(value)) for value in node.outputs if value.shape is not None)
+    weight = 3 if node.op_type == "QLinearConv" else 1
+    if node.op_type in _PRODUCTS and shapes[0]:
+        is_turned = node.op_type == "Gemm" and node.attributes.get_int("transA", 0)
+        return 2 * made * shapes[0][0 if is_turned else -1]
+    if node.op_type in _CONVOLUTIONS:
+        return 2 * made * prod(shapes[weight][1:])
+    if node.op_type == "ConvTranspose":
+        return 2 * prod(shapes[0]) * prod(shapes[1][1:])
+    if node.op_type in _RECURRENT:
+        return 2 * prod(shapes[0][:2]) * (prod(shapes[1]) + prod(shapes[2]))
+    return made + sum(map(prod, shapes))
+
+
+def _known(value: ir.Value) -> list[int]:
+    """Return the extents of a value; 1 for the symbolic one."""
+    return [extent if isinstance(extent, int) else 1 for extent in shape_of(value)]

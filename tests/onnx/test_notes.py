@@ -1,0 +1,66 @@
+"""What an export of a model says about its speed, from Python as on the command line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packer
+from packer.target import native_triple
+
+from .small_models import model, node, ones, unknown, value, weight
+
+is_x86 = pytest.mark.skipif(
+    not native_triple().startswith("x86_64"), reason="levels of x86-64 are named"
+)
+LEVELS = "the model's code is for every x86-64; --cpu x86-64-v2,x86-64-v3,x86-64-v4 makes it"
+
+
+def network() -> Any:
+    """A product, an LSTM and an operator that moves elements."""
+    nodes = [
+        node("MatMul", "x factor", "rows"),
+        node("LSTM", "rows w r", "y0 h c", hidden_size=8),
+        node("TopK", "h count", "most places", axis=-1),
+    ]
+    weights = [ones("factor", 64, 64), ones("w", 1, 32, 64), ones("r", 1, 32, 8)]
+    weights.append(weight("count", np.array([2])))
+    return model(nodes, [value("x", 5, 1, 64)], [unknown("most")], weights)
+
+
+@is_x86
+def test_python_says_what_the_command_line_says(tmp_path: Path, capfd) -> None:
+    """On stderr, or to the progress; with a level nothing is missing."""
+    (tmp_path / "m.onnx").write_bytes(network().SerializeToString())
+    command = [sys.executable, "-m", "packer", "export", tmp_path / "a.so"]
+    command += ["--onnx", tmp_path / "m.onnx"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    said = [line for line in done.stderr.splitlines() if line.startswith("packer: note: ")]
+    packer.export_library(packer.from_onnx(network()), tmp_path / "b.so")
+    assert capfd.readouterr().err.splitlines() == said
+    assert any(LEVELS in line for line in said)
+    packer.export_library(packer.from_onnx(network()), tmp_path / "c.so", cpu="x86-64-v3")
+    assert LEVELS not in capfd.readouterr().err
+
+
+def test_operators_in_plain_loops_are_listed_with_their_share(tmp_path: Path, capfd) -> None:
+    """Of the estimated work: the LSTM has 5 x 32 x 72 multiply-adds, the product 5 x 64 x 64."""
+    packer.export_library(packer.from_onnx(network()), tmp_path / "a.so")
+    (line,) = (line for line in capfd.readouterr().err.splitlines() if "plain loops" in line)
+    assert line.startswith(
+        "packer: note: 2 of 3 operators run in plain loops, 36% of the estimated"
+    )
+    assert line.endswith("work: LSTM 36%, TopK <1%")
+
+
+def test_a_model_of_our_kernels_alone_lists_none(tmp_path: Path, capfd) -> None:
+    """Views run nothing."""
+    nodes = [node("MatMul", "x w", "a"), node("Relu", "a", "y")]
+    proto = model(nodes, [value("x", 2, 32)], [unknown("y")], [ones("w", 32, 32)])
+    packer.export_library(packer.from_onnx(proto), tmp_path / "a.so")
+    assert "plain loops" not in capfd.readouterr().err
