@@ -58,15 +58,21 @@ class Profile(tuple[OperatorTime, ...]):
         columns.append(_Column("us", times, f"{self.seconds * 1e6:.2f}"))
         columns.append(_Column("%", [f"{100 * row.seconds / total:.1f}" for row in self], "100.0"))
         if any(row.flops for row in self):
-            speeds = [f"{row.gflops:.1f}" if row.flops else "" for row in self]
             flops = sum(row.flops for row in self)
-            columns.append(_Column("GFLOP/s", speeds, f"{1e-9 * flops / total:.1f}"))
+            speeds = [_speed(row.gflops) for row in self]
+            columns.append(_Column("GFLOP/s", speeds, _speed(1e-9 * flops / total)))
         columns.append(_Column("function", [row.function for row in self], "", is_text=True))
         order = sorted(range(len(self)), key=lambda index: -self[index].seconds)
         lines = [[column.head() for column in columns]]
         lines += [[column.row(index) for column in columns] for index in order]
         lines.append([column.foot() for column in columns])
         return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+def _speed(gflops: float) -> str:
+    """Show a speed; "" if no operations were counted, or too few for a digit."""
+    text = f"{gflops:.1f}"
+    return "" if text == "0.0" else text
 
 
 class _Column:

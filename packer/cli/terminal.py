@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from io import TextIOWrapper
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # A copy shows its bytes after this time, and then at this interval.
 _BYTES_AFTER_S, _BYTES_EVERY_S = 1.0, 0.1
+# Without a terminal, the steps of an export that takes longer are lines.
+_LINES_AFTER_S = 10.0
 _ERASE_LINE = "\r\x1b[K"  # ECMA-48, EL: erase to the end of the line
 
 
@@ -75,13 +78,13 @@ class Steps:
     ----------
     verbose : bool
         Show one line for each step, command and written file. Otherwise show the step in one line
-        that is overwritten, on a terminal only.
+        that is overwritten, on a terminal; elsewhere, from the tenth second on, one line for each.
     """
 
     def __init__(self, verbose: bool) -> None:
-        self._verbose = verbose
+        self._shows_lines = verbose
         self.transient = not verbose and sys.stderr.isatty()
-        self._step = ""
+        self._step = "export"
         self._next = 0.0
         self._first: tuple[float, int] | None = None
 
@@ -90,10 +93,15 @@ class Steps:
         self._step = step
         self._next = time.monotonic() + _BYTES_AFTER_S
         self._first = None
-        if self._verbose:
+        if self._shows_lines:
             write_error(f"packer: {step}")
         elif self.transient:
             _put(f"{_ERASE_LINE}packer: {step}")
+
+    def show_lines(self) -> None:
+        """Show the current step, and each one that follows, as a line."""
+        self._shows_lines = True
+        write_error(f"packer: {self._step}")
 
     def output(self, text: str) -> None:
         """Show the warnings of a compiler or linker; they stay."""
@@ -125,11 +133,16 @@ class Steps:
 def showing_steps(verbose: bool) -> Iterator[Steps]:
     """Show the steps of an export during a block; see `Steps`."""
     steps = Steps(verbose)
+    late = threading.Timer(_LINES_AFTER_S, steps.show_lines)
+    late.daemon = True
     if verbose:
         sys.addaudithook(_show_event)
+    elif not steps.transient:
+        late.start()
     try:
         yield steps
     finally:
+        late.cancel()
         if steps.transient:
             _put(_ERASE_LINE)
 

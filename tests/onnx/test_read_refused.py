@@ -225,6 +225,44 @@ def test_a_symbolic_extent_that_moves_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    "op_type", ["Scaler", "Normalizer", "LinearRegressor", "SVMRegressor", "TreeEnsembleRegressor"]
+)
+def test_operators_of_the_other_domain_are_refused_by_name(op_type: str) -> None:
+    """Not as shapes that are unknown, whose declaration would be refused next."""
+    proto = model(
+        [node(op_type, "x", "y", "learned", domain="ai.onnx.ml")],
+        [value("x", 2, 3)],
+        [value("y", 2, 3)],
+    )
+    proto.opset_import.add(domain="ai.onnx.ml", version=4)
+    words = rf"node 'learned' \({op_type}\): of the domain ai.onnx.ml only these are supported: "
+    with pytest.raises(PackerError, match=words):
+        read_model(proto)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "hint"),
+    [
+        ({"x": ("n", 3), "z": (2, 3)}, True),
+        ({"x": ("n", 3), "z": ("n", 3)}, True),
+        ({"x": (3, "n"), "z": (2, 3)}, False),
+        ({"x": ("n", 3), "z": ("m", 3)}, False),
+        ({"x": ("n", 3), "z": (None, 3)}, False),
+        ({"x": ("n", "n"), "z": (2, 3)}, False),
+    ],
+)
+def test_a_name_is_offered_only_if_it_can_stay_open(shapes: dict[str, tuple], hint: bool) -> None:
+    """The only open extent, and the first one wherever it is; what is offered is accepted."""
+    inputs = [value(name, *shape) for name, shape in shapes.items()]
+    proto = model([node("Relu", "x", "y")], inputs, [unknown("y")])
+    with pytest.raises(PackerError, match="open extents: ") as caught:
+        with_shapes(read_model(proto))
+    assert ("dynamic=('n',)" in str(caught.value)) == hint
+    if hint:
+        with_shapes(read_model(proto), dynamic=("n",))
+
+
+@pytest.mark.parametrize(
     ("location", "words"),
     [
         ("../secret", "expected a file in the model's folder"),

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import logging
+import io
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runtime.error import ExportError, PackerError, near_names
 
 from ...files.text import path_error
+from ..onnx.quiet import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,16 +191,34 @@ def _onnx_of(program: Any) -> LightModel:
 
 
 def _name_symbols(proto: onnx.ModelProto, dynamic_shapes: Any) -> tuple[str, ...]:
-    """Give the only symbol of a graph the name that the caller chose; return the symbols."""
-    types = [value.type for part in (proto.graph.input, proto.graph.output) for value in part]
-    dims = [dim for each in types for dim in each.tensor_type.shape.dim if dim.dim_param]
-    symbols = list(dict.fromkeys(dim.dim_param for dim in dims))
+    """Give the only symbol of the inputs the name that the caller chose; return it, if any.
+
+    Raises
+    ------
+    ExportError
+        There are several symbols, or one that is not the first extent of an input.
+    """
+    places = [
+        (value.name, axis, dim.dim_param)
+        for value in proto.graph.input
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim)
+        if dim.dim_param
+    ]
+    symbols = list(dict.fromkeys(symbol for _, _, symbol in places))
+    if len(symbols) > 1 or any(axis for _, axis, _ in places):
+        found = ", ".join(f"axis {axis} of {name!r}" for name, axis, _ in places)
+        raise ExportError(
+            "packer.from_torch: symbolic extents, expected one, of the first axis of inputs, "
+            f"found {found}; leave the others out of dynamic_shapes"
+        )
+    if not symbols:
+        return ()
     chosen = list(dict.fromkeys(_names(dynamic_shapes)))
-    if len(symbols) != 1 or len(chosen) > 1:
-        return tuple(symbols)
-    name = chosen[0] if chosen else _BATCH
-    for dim in dims:
-        dim.dim_param = name
+    name = chosen[0] if len(chosen) == 1 else symbols[0] if chosen else _BATCH
+    for value in (*proto.graph.input, *proto.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param == symbols[0]:
+                dim.dim_param = name
     del proto.graph.value_info[:]  # they have the old name, and are inferred again
     return (name,)
 
@@ -231,13 +250,11 @@ def _first_line(error: BaseException) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep torch's notes about its own parts from the terminal."""
-    logger = logging.getLogger("torch")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
+    """Keep torch's notes about its own parts from the terminal, and the graph that it prints."""
+    with (
+        quiet("torch", "onnxscript", "onnx_ir"),
+        redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        yield

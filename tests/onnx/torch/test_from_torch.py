@@ -141,3 +141,38 @@ def test_a_model_that_torch_cannot_write_is_refused(model: Any, text: str) -> No
     """The first line of torch's error says why."""
     with pytest.raises(packer.PackerError, match=text):
         packer.from_torch(model, [torch.zeros(3, 3)])
+
+
+class Positive(nn.Module):
+    """A result whose shape depends on values."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the positive elements."""
+        return x[x > 0]
+
+
+def test_a_result_whose_shape_depends_on_values_is_refused_by_its_operator() -> None:
+    """Not as a batch that no input has."""
+    with pytest.raises(packer.PackerError, match=r"\(NonZero\): .*expected one that follows from"):
+        packer.from_torch(Positive(), [torch.zeros(3, 3)])
+
+
+@pytest.mark.parametrize("axes", [(1,), (0, 1)])
+def test_a_symbol_that_is_no_batch_is_refused_in_words_of_torch(axes: tuple[int, ...]) -> None:
+    """The inputs and axes are named, and what to change in the call."""
+    shapes = {"x": {axis: torch.export.Dim(f"d{axis}") for axis in axes}}
+    words = rf"found axis {axes[0]} of 'x'.*; leave the others out of dynamic_shapes$"
+
+    class Double(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return 2 * x
+
+    with pytest.raises(packer.PackerError, match=words):
+        packer.from_torch(Double(), [torch.zeros(3, 4, 5)], shapes)
+
+
+def test_torch_prints_nothing_before_a_refusal(capfd) -> None:
+    """It prints the graph so far, in many lines."""
+    with pytest.raises(packer.PackerError, match="cannot trace"):
+        packer.from_torch(Branch(), [torch.zeros(3, 3)])
+    assert capfd.readouterr() == ("", "")

@@ -110,3 +110,24 @@ def test_export_to_a_slow_disk_shows_its_progress(tmp_path: Path) -> None:
     told = [line for line in shown if " of 4.0 MiB, " in line]
     assert told
     assert all(line.startswith("packer: place ") and line.endswith("iB/s") for line in told)
+
+
+_LONG = """
+import time
+from packer.cli import terminal
+terminal._LINES_AFTER_S = 0.5
+with terminal.showing_steps(verbose=False) as steps:
+    steps("collect")
+    steps("link")
+    time.sleep(1.5)
+    steps("verify")
+"""
+
+
+def test_an_export_that_takes_long_shows_its_steps_without_a_terminal() -> None:
+    """The one that runs then, and those that follow; a short export shows none."""
+    run = subprocess.run([sys.executable, "-c", _LONG], capture_output=True, text=True, check=True)
+    assert run.stderr.splitlines() == ["packer: link", "packer: verify"]
+    short = _LONG.replace("0.5", "50").replace("1.5", "0")
+    run = subprocess.run([sys.executable, "-c", short], capture_output=True, text=True, check=True)
+    assert run.stderr == ""

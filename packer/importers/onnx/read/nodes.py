@@ -12,6 +12,12 @@ from .opset import find_schema, versions_of
 from .words import first_line, name_of_node, refusal
 
 _INT = 2  # AttributeProto.type
+# The operators of this domain that the generator of C knows.
+_ML_DOMAIN = "ai.onnx.ml"
+_ML_OPERATORS = (
+    *("ArrayFeatureExtractor", "Binarizer", "LabelEncoder", "TreeEnsemble"),
+    "TreeEnsembleClassifier",
+)
 
 
 def inline_functions(model: Any, source: str) -> Any:
@@ -62,6 +68,10 @@ def _check(nodes: Iterable[Any], versions: dict[str, int], context: Any, source:
     scope = onnx.checker.C.LexicalScopeContext()
     for node in nodes:
         find_schema(node, versions, source)
+        if node.domain == _ML_DOMAIN and node.op_type not in _ML_OPERATORS:
+            text = f"{name_of_node(node)}: of the domain {_ML_DOMAIN} only these are supported:"
+            text += f" {', '.join(_ML_OPERATORS)}; write the others with operators of ai.onnx"
+            raise refusal(source, text)
         _check_numbers(node, source)
         try:
             onnx.checker.C.check_node(_light(node).SerializeToString(), context, scope)

@@ -6,7 +6,7 @@ extent that is equal in both is static, and one that is the value itself is symb
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runtime.error import ExportError, listed, near_names, shown
@@ -183,10 +183,9 @@ def _check_open(shapes: Mapping[str, Given | None], dynamic: str, source: str) -
         for shape in shapes.values()
     )
     if is_open:
-        names = sorted({name for name in used if name != dynamic})
         text = f"the inputs have open extents: {inputs}; give them by input_shapes"
-        if names and not dynamic:
-            text += f", or name one that each call decides: dynamic=({names[0]!r},)"
+        if (name := _only_first(shapes.values())) and not dynamic:
+            text += f", or let each call decide it: dynamic=({name!r},)"
         raise refusal(source, text)
     if dynamic and dynamic not in used:
         text = f"dynamic: no input has an extent {shown(dynamic)}: {inputs}"
@@ -200,6 +199,17 @@ def _check_open(shapes: Mapping[str, Given | None], dynamic: str, source: str) -
                 f"input {shown(key)}: {shape_text(shape)}, expected {shown(dynamic)} at the first"
             )
             raise refusal(source, f"{text} axis alone; export it with input_shapes instead")
+
+
+def _only_first(shapes: Iterable[Given | None]) -> str:
+    """Return the only open extent, if it has a name and is the first one wherever it is."""
+    first: set[int | str | None] = set()
+    for shape in shapes:
+        if shape is None or not all(isinstance(extent, int) for extent in shape[1:]):
+            return ""
+        first.update(extent for extent in shape[:1] if not isinstance(extent, int))
+    name = first.pop() if len(first) == 1 else None
+    return name if isinstance(name, str) else ""
 
 
 def _extents(shape: ir.Shape | None) -> Given | None:

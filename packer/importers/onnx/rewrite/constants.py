@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 from onnxscript.optimizer import FOLDED_FROM_KEY, fold_constants_ir
 
+from ..quiet import quiet
 from .clean import lift_constants, remove_identity
 from .graph import constant, dims, ints, is_constant, is_node, new_weight, remove_unused
 from .record import record_fold
@@ -56,13 +57,14 @@ def fold_constants(model: ir.Model) -> int:
     names = list(model.graph.initializers)
     lift_constants(model)
     _replace_cast_like(model)
-    fold_constants_ir(
-        model,
-        onnx_shape_inference=False,
-        input_size_limit=0,
-        output_size_limit=2**62,
-        should_fold=_limits(),
-    )
+    with quiet("onnxscript"):  # a node that it cannot evaluate stays
+        fold_constants_ir(
+            model,
+            onnx_shape_inference=False,
+            input_size_limit=0,
+            output_size_limit=2**62,
+            should_fold=_limits(),
+        )
     lift_constants(model)
     remove_identity(model)
     _record(model, names)
