@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..error import LibraryLoadError, PackerError, VerifyError, shown
 from .digest import digest_of, record
 from .file_state import open_regular
+from .least_rate import at_least, least_rate
 from .store import VARIABLE, Store, cache_path
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     Fetch = str | Callable[[Reference], Any]
 
 _STEP = 1 << 20
-_TIMEOUT_S = 60.0  # without a byte
+_WINDOW_S = 30.0  # of the least rate
+_BLOCK_WINDOW_S = 120.0  # fsspec gives nothing before it has a block of 5 MiB
 _HTTP = ("http://", "https://")
 
 
@@ -129,30 +131,46 @@ def _write(descriptor: int, piece: bytes | memoryview) -> None:
 def _pieces_of(fetch: Fetch, reference: Reference) -> Generator[bytes | memoryview]:
     """Iterate over the bytes of the source; its errors become LibraryLoadError."""
     try:
-        with contextlib.ExitStack() as stack:
-            source = fetch(reference) if callable(fetch) else _opened(_url_of(fetch, reference))
-            if not hasattr(source, "read"):
-                view = memoryview(source).cast("B")
-                yield from (view[i : i + _STEP] for i in range(0, len(view), _STEP))
-                return
-            if hasattr(source, "close"):
-                stack.callback(source.close)
-            while piece := source.read(_STEP):
-                yield memoryview(piece).cast("B")
+        if callable(fetch):
+            yield from _read(fetch(reference))
+        elif "://" not in (url := _url_of(fetch, reference)):
+            with open(url, "rb") as file:
+                yield from _read(file)
+        else:
+            window_s = _WINDOW_S if url.startswith(_HTTP) else _BLOCK_WINDOW_S
+            yield from at_least(least_rate(), window_s, lambda: _read(_opened(url)))
     except Exception as error:
+        getattr(error, "close", lambda: None)()  # an answer of HTTP is an error with a connection
         name = name_of(fetch, reference)
-        text = f"{name}: cannot be fetched: {type(error).__name__}: {error}"
+        text = f"{name}: cannot be fetched: {type(error).__name__}: {_printable(str(error))}"
         raise LibraryLoadError(text, path=reference.path, reason="fetch") from error
 
 
+def _read(source: Any) -> Generator[bytes | memoryview]:
+    """Iterate over bytes, or what a file has, which is closed."""
+    if not hasattr(source, "read"):
+        view = memoryview(source).cast("B")
+        yield from (view[i : i + _STEP] for i in range(0, len(view), _STEP))
+        return
+    with contextlib.ExitStack() as stack:
+        if hasattr(source, "close"):
+            stack.callback(source.close)
+        read = getattr(source, "read1", source.read)  # read1 gives what has come
+        while piece := read(_STEP):
+            yield memoryview(piece).cast("B")
+
+
+def _printable(text: str) -> str:
+    """Escape control characters: a server's text must not command a terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 def _opened(url: str) -> Any:
-    """Open a URL for reading; what is neither a path nor HTTP needs fsspec."""
+    """Open a URL for reading; what is not HTTP needs fsspec."""
     if url.startswith(_HTTP):
         from urllib.request import urlopen
 
-        return urlopen(url, timeout=_TIMEOUT_S)
-    if "://" not in url:
-        return open(url, "rb")
+        return urlopen(url, timeout=_WINDOW_S)
     try:
         import fsspec
     except ImportError as error:
@@ -168,7 +186,8 @@ def _url_of(fetch: str, reference: Reference) -> str:
 def name_of(fetch: Fetch, reference: Reference) -> str:
     """Return the source for messages, without a query, which may be a secret."""
     if callable(fetch):
-        return f"{reference.path}: {getattr(fetch, '__qualname__', type(fetch).__name__)}()"
-    url = _url_of(fetch, reference).partition("?")[0]
+        name = getattr(fetch, "__qualname__", type(fetch).__name__)
+        return _printable(f"{reference.path}: {name}()")
+    url = _printable(_url_of(fetch, reference)).partition("?")[0]
     scheme, mark, rest = url.partition("://")
     return f"{scheme}{mark}{rest.rpartition('@')[2]}" if mark else url
