@@ -25,6 +25,7 @@ _ALLOWED = {
     *("Log", "Max", "Min", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "Pow", "Range"),
     *("Reciprocal", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Round"),
     *("ScatterElements", "ScatterND", "Shape", "Sign", "Size", "Slice", "Split", "Sqrt", "Squeeze"),
+    *("ArgMax", "ArgMin", "Clip", "EyeLike", "Pad", "ReduceMean", "Relu", "TopK"),
     *("Sub", "Sum", "Tile", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor"),
 }
 # Their outputs are no larger than their inputs, whatever their shape.
