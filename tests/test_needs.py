@@ -19,7 +19,7 @@ def test_linker():
     needs.program("ld.none")
 
 def test_module():
-    needs.module("no_such_module", "torch")
+    needs.module("no_such_module.data", "torch")
 """
 MORE = """
 def test_that_needs_nothing():
@@ -126,7 +126,8 @@ def test_skipped_tests_alone_run_again(folder: Path) -> None:
     """Their names are written to a file, which pytest reads after the packages are installed."""
     done = run_tests(folder, f"--skipped={folder}/skipped", text=f"{NEEDING}{MORE}")
     assert "1 passed, 2 skipped" in done.stdout, done.stdout + done.stderr
-    (folder / "no_such_module.py").touch()
+    (folder / "no_such_module").mkdir()
+    (folder / "no_such_module/data.py").touch()
     done = run_tests(folder, tests=f"@{folder}/skipped", text=f"{NEEDING}{MORE}", CI="1")
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
 

@@ -148,8 +148,9 @@ def linker(name: str) -> str:
 
 def importable(name: str, group: str) -> None:
     """Require a module for a child process; an import of tvm_ffi makes its symbols global here."""
-    if importlib.util.find_spec(name) is None:
-        _missing(name, f"make .venv/{group}.group")
+    whole = name.partition(".")[0]
+    if importlib.util.find_spec(whole) is None:
+        _missing(whole, f"make .venv/{group}.group")
 
 
 def module(name: str, group: str) -> Any:

@@ -60,6 +60,8 @@ functions = {{ h = "int64_t(int64_t)" }}
 
 def make_project(folder: Path, options: list[str], own: list[str], *, with_cxx: bool) -> Path:
     """Write the project into a folder, with separate times."""
+    if with_cxx:
+        needs.program("g++")
     for name, text in SOURCES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -231,7 +233,6 @@ def test_the_date_is_the_requested_one(tmp_path) -> None:
 
 def test_saved_files_and_commands_can_be_seen(tmp_path) -> None:
     """``--save-temps`` keeps every file; -v names each that is written, and every command."""
-    needs.program("g++")
     folder = make_project(tmp_path, [], [], with_cxx=True)
     (folder / "kept").mkdir()
     command = [sys.executable, "-m", "packer", "export", "-v", "--save-temps", "kept"]
