@@ -125,6 +125,13 @@ class LibraryModule(Module):
         if not (name.isascii() and name.isprintable() and self._library.address(name)):
             return ""
         load = f"runtime.load({self.path!r}, functions={{{name!r}: "
+        if self._library.symbols("__packer_"):
+            return (
+                f"; {self.path} has a C function {name!r} without a declaration: export it with "
+                f"--function '{name}=<its C type>', or load it with {load}'<its C type>'}}); an "
+                f"export prints why it leaves a function out, with a declaration that works; if it "
+                f"is a packed C function, use {load}'packed'}})"
+            )
         return (
             f"; {self.path} has a C function {name!r} without a declaration: export it with "
             f"--function '{name}=int(int)', or load it with {load}'int(int)'}}), if it is int "

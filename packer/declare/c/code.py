@@ -114,7 +114,8 @@ class Codes:
         if not is_natural(struct, self.structs):
             raise UnsupportedError(f"{type_.spelling}, a packed struct by value", pointer)
         if any(field.code[0] in "*&@" or field.code == "str" for field in struct.fields):
-            raise UnsupportedError(f"{type_.spelling}, a struct with pointers by value", pointer)
+            what = "a function pointer" if "@function" in str(struct.fields) else "pointers"
+            raise UnsupportedError(f"{type_.spelling}, a struct with {what} by value", pointer)
         return f"{{{struct.name}}}"
 
     def _struct(self, type_: Tagged) -> Struct:
@@ -164,7 +165,7 @@ class Codes:
         if isinstance(found, Pointer):
             target = self.scope.resolved(found.target)
             if isinstance(target, Function):
-                raise LayoutError(f"{struct.spelling} has the function pointer {name!r}")
+                return "@function"
             const = "const" in getattr(target, "quals", ())
             code = number_code(target.words) if isinstance(target, Named) else None
             if code == "char":

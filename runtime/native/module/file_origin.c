@@ -138,8 +138,20 @@ static int visit_symbols(const struct origin *self, const char *start,
   return status;
 }
 
+/* The export knew the types of the functions that it left out. */
+static int has_declarations(const struct loaded *loaded) {
+  struct elf_symbol symbol;
+  return loaded_symbol(loaded, "__packer_checksums", &symbol) > 0;
+}
+
 static char *hint(const struct origin *self, const char *name) {
   if (!is_function_name(name) || loaded_address(&file_of(self)->loaded, name) == NULL) return NULL;
+  if (has_declarations(&file_of(self)->loaded))
+    return heap_format(
+        "; %s has a C function '%s' without a declaration: export it with "
+        "--function '%s=<its C type>'; an export prints why it leaves a function out, "
+        "with a declaration that works",
+        self->path, name, name);
   return heap_format("; %s has a C function '%s' without a declaration: export it with --function "
                      "'%s=int(int)', if it is int %s(int), and else with its own type",
                      self->path, name, name, name);

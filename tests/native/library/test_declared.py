@@ -247,3 +247,16 @@ class TestLibraries010:
         module = runtime.load(copy(LIBRARIES / "undeclared.so", tmp_path))
         with pytest.raises(runtime.FunctionNotFoundError, match=UNDECLARED):
             module["scale"](np.ones(4, "float32"), 4, 2.0)
+
+
+def test_a_function_that_an_export_left_out_gets_no_invented_type(tmp_path: Path) -> None:
+    """The library does not have its type; the message says what prints it."""
+    code = "int add(int a) { return a; }\nint alloc(int n, ...) { return n; }\n"
+    source = packer.CSourceModule(code, functions="auto")
+    module = runtime.load(packer.export_library(source, tmp_path / "a.so"))
+    text = "has a C function 'alloc' without a declaration: export it with --function"
+    text += " 'alloc=<its C type>', or load it with runtime.load"
+    with pytest.raises(runtime.FunctionNotFoundError, match=text) as caught:
+        module["alloc"]
+    assert "an export prints why it leaves a function out, with" in str(caught.value)
+    assert "int(int)" not in str(caught.value)

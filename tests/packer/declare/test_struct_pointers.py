@@ -1,0 +1,59 @@
+"""Structs with function pointers, and typedefs of pointers to structs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import packer
+import runtime
+
+CODE = """
+typedef struct stream { int level; int (*read)(void *data, int n); void *data; } stream;
+typedef stream *stream_p;
+typedef const struct stream *stream_in;
+static int two(void *data, int n) { return data ? 0 : 2 * n; }
+int run(struct stream *s) { s->level++; return s->read ? s->read(s->data, 4) : -1; }
+int typed(stream_p s) { return run(s); }
+int level(stream_in s) { return s->level; }
+void fill(stream *s) { s->read = two; }
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> runtime.Module:
+    """The functions of the source."""
+    folder: Path = tmp_path_factory.mktemp("streams")
+    return runtime.load(
+        packer.export_library(packer.CSourceModule(CODE, functions="auto"), folder / "s.so")
+    )
+
+
+@pytest.mark.parametrize("name", ["run", "typed"])
+def test_a_mapping_gives_the_other_members(model: runtime.Module, name: str) -> None:
+    """A function pointer that is omitted is NULL; C may set it, and it is passed on."""
+    value = {"level": 3}
+    assert model[name](value) == -1
+    assert value["level"] == 4
+    model["fill"](value)
+    assert isinstance(value["read"], runtime.Handle) and value["read"].kind == "function"
+    assert model[name](value) == 8
+    assert model[name]({"level": 1, "read": value["read"]}) == 8
+    assert model["level"](value) == 5
+
+
+@pytest.mark.parametrize("code", [len, b"\xc3", 5])
+def test_a_member_that_is_code_takes_no_data(model: runtime.Module, code: object) -> None:
+    """A callable would end with the call, but C may keep it."""
+    text = f"run: argument 1 's': field 'read': expected a handle (@function), found {code!r}"
+    with pytest.raises(TypeError, match=re.escape(text)):
+        model["run"]({"level": 1, "read": code})
+
+
+def test_a_struct_with_a_function_pointer_is_not_passed_by_value() -> None:
+    """Its message names it."""
+    text = "typedef struct { int (*f)(int); } s; int run(s x) { return 0; }"
+    with pytest.raises(packer.ExportError, match="a struct with a function pointer by value"):
+        packer.CSourceModule(text, functions={"run": "auto"})
