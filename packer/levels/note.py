@@ -1,4 +1,4 @@
-"""What an export says about the speed of the code that an importer made."""
+"""Notes of an export about the speed of imported code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MARK = "_imported_code"  # the attribute of a module that an importer made
 
 
 class _ImportedCode(NamedTuple):
-    """What messages call the code, and what else an export says about it."""
+    """The name of the code in messages, and further notes about it."""
 
     name: str
     notes: tuple[str, ...]

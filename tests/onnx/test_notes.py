@@ -1,4 +1,4 @@
-"""What an export of a model says about its speed, from Python as on the command line."""
+"""Notes about the speed of a model: an export from Python has those of the command line."""
 
 from __future__ import annotations
 
@@ -64,3 +64,11 @@ def test_a_model_of_our_kernels_alone_lists_none(tmp_path: Path, capfd) -> None:
     proto = model(nodes, [value("x", 2, 32)], [unknown("y")], [ones("w", 32, 32)])
     packer.export_library(packer.from_onnx(proto), tmp_path / "a.so")
     assert "plain loops" not in capfd.readouterr().err
+
+
+def test_constants_that_cannot_be_computed_are_no_news(capfd) -> None:
+    """Onnxscript warns of each; the operator is computed in every call."""
+    nodes = [node("TopK", "w count", "most places"), node("Add", "x most", "y")]
+    weights = [ones("w", 64, 64), weight("count", np.array([64]))]
+    packer.from_onnx(model(nodes, [value("x", 64, 64)], [unknown("y")], weights))
+    assert capfd.readouterr() == ("", "")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 6
 _RECURRENT = ("GRU", "LSTM", "RNN")
 _PRODUCTS = ("Gemm", "MatMul", "MatMulInteger", "QLinearMatMul")
+_CHOOSING = ("Gather", "GatherElements", "GatherND", "Slice")  # read what they write
 _CONVOLUTIONS = ("Conv", "ConvInteger", "DeformConv", "QLinearConv")
 
 
@@ -81,7 +82,7 @@ def _work(node: ir.Node) -> int:
         return 2 * prod(shapes[0]) * prod(shapes[1][1:])
     if node.op_type in _RECURRENT:
         return 2 * prod(shapes[0][:2]) * (prod(shapes[1]) + prod(shapes[2]))
-    return made + sum(map(prod, shapes))
+    return made + (made if node.op_type in _CHOOSING else sum(map(prod, shapes)))
 
 
 def _known(value: ir.Value) -> list[int]:

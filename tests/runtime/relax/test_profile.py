@@ -11,6 +11,7 @@ import pytest
 
 import packer
 import runtime
+from runtime.profile import OperatorTime, Profile
 from runtime.relax.vm import VirtualMachine
 
 from ...support import models
@@ -51,6 +52,15 @@ def test_the_text_is_a_table(model: Any) -> None:
     assert float(lines[1][5]) > 0
     assert lines[-1][0] == "together"
     assert lines[-1][2] == "100.0"
+
+
+def test_operators_without_a_count_show_no_speed() -> None:
+    """Nor those that count few elements, such as a Gather, and their sum."""
+    few, none = OperatorTime("a", "f", 0.5, "Gather", 1, 8), OperatorTime("b", "g", 0.25, "Cast")
+    assert "GFLOP/s" in str(Profile([few, none]))
+    assert "0.0" not in str(Profile([few, none])).split()
+    many = OperatorTime("c", "h", 0.25, "MatMul", 1, 10**9)
+    assert str(Profile([few, none, many])).splitlines()[-1].split()[-1] == "1.0"
 
 
 def test_times_are_those_of_the_calls() -> None:
