@@ -43,7 +43,7 @@ FLOORS = {
         {"encryption", "tensors"},
         {"device", "module"},
         {"graph", "relax"},
-        {"modules"},
+        {"modules", "relax_vm"},
         {"manifest"},
         {"blob"},
         {"serial"},

@@ -51,6 +51,20 @@ print([machine["main"](3), runtime.load(sys.argv[1])["main"](x=4)])
     assert run_python(code, str(path)) == [3, 4]
 
 
+def test_relax_vm_is_a_module() -> None:
+    """It is imported as TVM's is, before or after its first use, and is one with `relax.vm`."""
+    code = """
+import {}
+import runtime.relax.vm
+from runtime.relax_vm import VirtualMachine
+import runtime.relax_vm as again
+print(int(VirtualMachine is runtime.relax.vm.VirtualMachine is again.VirtualMachine), end="")
+print(int(runtime.relax_vm is runtime.relax.vm))
+"""
+    for first in ("runtime.relax_vm", "runtime"):
+        assert run_python(code.format(first)) == 11
+
+
 def test_register_func_takes_a_function(register) -> None:
     """Beside the decorator; the function is returned."""
 
