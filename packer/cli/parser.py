@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -60,8 +61,21 @@ class CommandParser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        """End with exit code 2."""
-        super().error(printable(message))
+        """End with exit code 2; the message has the name that is near what the user wrote."""
+        super().error(printable(message + self._near(message)))
+
+    def _near(self, message: str) -> str:
+        """Return the option or choice near the first unknown word of a message of argparse."""
+        if unknown := re.match("unrecognized arguments:.*? (-[^ =]+)", message):
+            known = list(self._option_string_actions)
+        elif unknown := re.search("invalid choice: '(.*)' \\(choose from (.*)\\)$", message):
+            known = re.findall("[^', ]+", unknown[2])
+        else:
+            return ""
+        from difflib import get_close_matches
+
+        close = get_close_matches(unknown[1], known, n=1)
+        return f"; did you mean {close[0]}?" if close else ""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, unless `parser_of` asks for the parser."""

@@ -133,3 +133,29 @@ def test_inspect_of_an_object_prints_how_to_link_it(packer: Packer, tmp_path: Pa
         done(packer(*shlex.split(command)[1:]))
         assert done(packer("load", "-q", "model.so", "add", "40", "2")) == "42\n"
         assert "packer link" in refused(packer("inspect", "--json", name), 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (("exprot",), "export"),
+        (("inpsect", "m.so"), "inspect"),
+        (("export", "m.so", "add.c", "--functon", ADD), "--function"),
+        (("export", "m.so", "add.c", "--functon=add=int(int)"), "--function"),
+        (("load", "--profle", "m.so", "add"), "--profile"),
+        (("inspect", "--jsno", "m.so"), "--json"),
+        (("export", "m.so", "add.c", "--embed", "segmnt"), "segment"),
+        (("inspect", "m.so", "--sort", "nam"), "name"),
+    ],
+)
+def test_a_mistyped_word_has_near_names(packer: Packer, words: tuple[str, ...], near: str) -> None:
+    """Of subcommands, options and choices; a word that is near none has none."""
+    assert refused(packer(*words), 2).rstrip().endswith(f"; did you mean {near}?")
+
+
+@pytest.mark.parametrize(
+    "words", [("zzz",), ("inspect", "--zzz", "m.so"), ("export", "--embed", "z")]
+)
+def test_a_word_near_none_has_no_near_names(packer: Packer, words: tuple[str, ...]) -> None:
+    """No guess is better than a wrong one."""
+    assert "did you mean" not in refused(packer(*words), 2)
