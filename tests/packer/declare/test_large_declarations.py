@@ -76,7 +76,7 @@ def test_a_stub_of_many_parameters_is_written(tmp_path: Path) -> None:
     wrapper = "int __tvm_ffi_f(void *s, const void *a, int n, void *r) { return s || a || n || r; }"
     compile_c(f"{symbol}\n{wrapper}", tmp_path / "f.so")
     assert "a59999: " in packer.stub_of(tmp_path / "f.so")
-    assert names_in_python(["a", "b.c", "a", "b_c", "a"]) == (["a_", "b_c_", "a_3_", "b_c", "a"], 5)
+    assert names_in_python(["a", "b.c", "a", "b_c", "a"]) == (["a_", "b_c_", "a_2_", "b_c", "a"], 5)
 
 
 def _c_text(text: str) -> str:
