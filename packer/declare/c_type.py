@@ -12,15 +12,14 @@ from typing import Any, NoReturn
 
 from runtime.error import ExportError
 
-from .c.check import checked
+from .advice import mended, syntax_text, table, without_extents
+from .c.check import checked, fits
 from .c.code import Codes
-from .c.layout import extents_of
-from .c.numbers import UnsupportedError, converted
+from .c.numbers import UnsupportedError
 from .c.parser import CSyntaxError, parse_function_type
 from .c.prototype import is_packed, results_of
 from .c.scope import Scope
-from .c.tokens import tokens_of
-from .c.types import Array, Declared, Function, Pointer, render
+from .c.types import Function, parameter_text, render
 from .declaration import (
     AUTO,
     SIGNED,
@@ -179,7 +178,7 @@ class FunctionReader:
         try:
             return parse_function_type(text)
         except CSyntaxError as error:
-            self.refuse(_syntax_text(text, error))
+            self.refuse(syntax_text(text, error))
 
     def typed(self, whole: FunctionDeclaration, function: Function, text: str = "") -> Declaration:
         """Make the declaration of a function of this type; `text` as the user wrote it."""
@@ -194,7 +193,7 @@ class FunctionReader:
         text = text or render(function._replace(parameters=named))
         function = function._replace(parameters=named)
         parameters = tuple(self.parameters(codes, function, whole))
-        result = self.result(codes, function)
+        result = self.result(codes, function, whole)
         made = Declaration(
             self.name, text, parameters, result, render(function.result), whole.doc, whole.gil,
             out=whole.out, errno=whole.errno, free=whole.free, lifetime=whole.lifetime,
@@ -219,82 +218,80 @@ class FunctionReader:
             try:
                 code = codes.parameter(declared, declared.name in whole.out)
             except UnsupportedError as error:
-                self.unsupported(error, function, index)
-            made.append(Parameter(declared.name, _type_text(declared, code), code))
+                self.unsupported(error, function, whole)
+            made.append(Parameter(declared.name, parameter_text(declared, code), code))
         if function.is_variadic:
             self.where = f"function {self.name!r}: parameter {len(made) + 1} 'arg{len(made)}'"
-            instance = _with(function._replace(is_variadic=False), len(made), "int value")
-            self.refuse(
-                "a variable number of arguments, expected a fixed number; declare an instance:"
-                f' {{ symbol = "{whole.symbol or self.name}", declaration = "{instance}" }}'
-            )
+            what = "a variable number of arguments, expected a fixed number"
+            self.refuse(f"{what}; {self.advice(function, whole)}")
         return made
 
     def check_extents(self, declaration: Declaration, function: Function) -> None:
         """Refuse an extent that is not an integer that callers pass."""
         passed = {p.name: p.code for p in declaration.passed}
-        for index, parameter in enumerate(declaration.parameters):
-            self.where = f"function {self.name!r}: parameter {index + 1} {parameter.name!r}"
-            for extent in re.findall(r"\[([A-Za-z_]\w*)\]", parameter.code):
-                if passed.get(extent) in (*SIGNED, *UNSIGNED, "char"):
-                    continue
-                what = "is no parameter" if extent not in passed else "is no integer"
-                item = extents_of(function.parameters[index].type)[1]
-                text = _with(function, index, render(Pointer(item), parameter.name))
-                self.refuse(
-                    f"extent {extent!r} {what}, expected a number or the name of an integer"
-                    f" parameter; or declare {text!r}"
-                )
+        wrong = {
+            index: extent
+            for index, parameter in enumerate(declaration.parameters)
+            for extent in re.findall(r"\[([A-Za-z_]\w*)\]", parameter.code)
+            if passed.get(extent) not in (*SIGNED, *UNSIGNED, "char")
+        }
+        for index, extent in wrong.items():
+            self.where = f"function {self.name!r}: parameter {index + 1} " + repr(
+                declaration.parameters[index].name
+            )
+            what = "is no parameter" if extent not in passed else "is no integer"
+            text = without_extents(function, wrong)
+            advice = f"; or declare {text!r}" if self.works(text, declaration.symbol) else ""
+            self.refuse(
+                f"extent {extent!r} {what}, expected a number or the name of an integer"
+                f" parameter{advice}"
+            )
 
-    def result(self, codes: Codes, function: Function) -> str:
+    def result(self, codes: Codes, function: Function, whole: FunctionDeclaration) -> str:
         """Return the code of the result."""
         self.where = f"function {self.name!r}: result"
         try:
             return codes.result(function.result)
         except UnsupportedError as error:
-            self.unsupported(error, function, -1)
+            self.unsupported(error, function, whole)
 
-    def unsupported(self, error: UnsupportedError, function: Function, index: int) -> NoReturn:
+    def unsupported(
+        self, error: UnsupportedError, function: Function, whole: FunctionDeclaration
+    ) -> NoReturn:
         """Refuse a type, and show the declaration to write instead."""
-        if not error.instead:
-            self.refuse(str(error))
         if error.is_converted:
-            text = render(converted(function, self.scope or Scope()))
-            advice = f'{{ symbol = "{self.name}", declaration = "{text}" }}'
-            self.refuse(f"{error} is not supported; let the compiler convert: {advice}")
-        text = _with(function, index, error.instead)
-        self.refuse(f"{error}, expected {error.instead!r}; declare {text!r}")
+            self.refuse(f"{error} is not supported; {self.advice(function, whole)}")
+        expected = f", expected {error.instead!r}" if error.instead else ""
+        self.refuse(f"{error}{expected}; {self.advice(function, whole)}")
+
+    def advice(self, function: Function, whole: FunctionDeclaration) -> str:
+        """Say what to declare instead, if that is right for the function that the source has."""
+        given = mended(self.name, function, whole, self.scope or Scope())
+        if given is None or not self.works(given, whole.symbol):
+            return "export a function of supported types that calls it"
+        if isinstance(given, str):
+            return f"declare {given!r}"
+        how = "let the compiler convert" if "symbol" in given else "declare it so"
+        return f"{'declare an instance' if function.is_variadic else how}: {table(given)}"
+
+    def works(self, given: Any, symbol: str) -> bool:
+        """Return True if a declaration is accepted, and is right for the source's function."""
+        try:
+            made = _Trial(self.module, self.name, None, self.scope).declaration(given, symbol)
+        except ExportError:
+            return False
+        scope = self.scope
+        found = scope.function(symbol or self.name) if scope and scope.has_text else None
+        return found is None or scope is None or fits(made, found, scope)
 
 
-def _syntax_text(text: str, error: CSyntaxError) -> str:
-    """Describe text that is no function type, and show one that is."""
-    what = str(error)
-    found = next((token.text for token in tokens_of(text[error.position :])), "")
-    is_after = text[: error.position].count("(") == text[: error.position].count(")") > 0
-    if "(" not in text or is_after or what.startswith("a storage class"):
-        return f"expected one plain C function type, found {text!r}; compare 'int(int a)'"
-    if what.startswith("a type is missing") and error.position <= text.index("("):
-        works = f"int{text[text.index('(') :]}"
-        return f"{what}, found {text!r}; a declaration that works: {works!r}"
-    place = f"at column {error.position + 1}, before: {found}" if found else "at its end"
-    return f"not a C function type, {place}, found {text!r}; compare 'int(int a)'"
+class _Trial(FunctionReader):
+    """A reader whose refusals have no advice."""
 
+    def advice(self, function: Function, whole: FunctionDeclaration) -> str:
+        del function, whole
+        return ""
 
-def _with(function: Function, index: int, instead: str) -> str:
-    """Write a function type with another parameter, or with another result if `index` is -1."""
-    texts = [render(p.type, p.name) for p in function.parameters]
-    if index >= 0:
-        texts[index : index + 1] = [instead]
-    head = instead if index < 0 else render(function.result)
-    variadic = ["..."] if function.is_variadic else []
-    return f"{head}({', '.join([*texts, *variadic])})"
-
-
-def _type_text(declared: Declared, code: str) -> str:
-    """Write the type of a parameter for messages: an array of unknown extent is a pointer."""
-    type_ = declared.type
-    if isinstance(type_, Array) and ("[" not in code or "[]" in code):
-        type_ = Pointer(type_.item)
-    if isinstance(type_, Pointer):
-        type_ = type_._replace(quals=())
-    return render(type_)
+    def works(self, given: Any, symbol: str) -> bool:
+        del given, symbol
+        return False

@@ -94,16 +94,20 @@ def _out(declaration: Declaration) -> str:
                 f"out {name!r}: {parameter.type_text}, expected a pointer to one number, struct or"
                 f" handle, such as 'double *{name}'"
             )
-    for parameter in declaration.parameters:
-        if parameter.name in declaration.out or parameter.code[0] != "*":
-            continue
-        if parameter.code[1] in "@*" or parameter.code == "*str":
-            return (
-                f"parameter {parameter.name!r}: a pointer to a pointer, expected one that the"
-                f" function writes; declare it so: {{ declaration = {_quoted(declaration.text)},"
-                f' out = ["{parameter.name}"] }}'
-            )
+    names = [p.name for p in declaration.parameters if must_be_out(p.code)]
+    if missing := [name for name in names if name not in declaration.out]:
+        out = ", ".join(map(_quoted, [*declaration.out, *missing]))
+        return (
+            f"parameter {missing[0]!r}: a pointer to a pointer, expected one that the function"
+            f" writes; declare it so: {{ declaration = {_quoted(declaration.text)},"
+            f" out = [{out}] }}"
+        )
     return ""
+
+
+def must_be_out(code: str) -> bool:
+    """Return True for the code of a pointer that only a result can be passed to."""
+    return code[0] == "*" and (code[1] in "@*" or code == "*str")
 
 
 def _errno(declaration: Declaration) -> str:

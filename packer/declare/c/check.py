@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..declaration import SIGNED, UNSIGNED, Check, Declaration
 from .code import Codes
+from .layout import extents_of
 from .numbers import NUMBERS, UnsupportedError, number_code
 from .scope import STANDARD, Scope, is_plain
 from .types import Array, CType, Function, Named, Pointer, Tagged, render
@@ -38,7 +39,7 @@ def checked(
         )
     found = None if declaration.symbol or is_own else scope.function(declaration.name)
     is_other = found and _canonical(found, scope) != _canonical(function, scope)
-    if found and is_other and _fits(declaration, function, found, scope):
+    if found and is_other and fits(declaration, found, scope):
         conditions += _char_conditions(declaration, found, scope)
         function = found
     elif found and not is_other:
@@ -82,23 +83,36 @@ def _canonical(type_: CType, scope: Scope) -> str:
     return f"{quals} {text}"
 
 
-def _fits(declaration: Declaration, function: Function, found: Function, scope: Scope) -> bool:
-    """Return True if a call by the declaration is right for the function that the source has."""
-    if len(function.parameters) != len(found.parameters) or found.is_variadic:
+def fits(declaration: Declaration, found: Function, scope: Scope) -> bool:
+    """Return True if a call by the declaration is right for the function that the source has.
+
+    A call by `symbol` is compiled: it converts numbers, and may pass any number of arguments.
+    """
+    is_called = bool(declaration.symbol)
+    count = len(found.parameters)
+    parameters = declaration.parameters[:count]
+    if len(parameters) < count or found.is_variadic > is_called:
+        return False
+    if len(declaration.parameters) > count and not found.is_variadic:
         return False
     codes = Codes(scope)
     try:
         result = codes.result(found.result)
-    except UnsupportedError:
+    except UnsupportedError as error:
         result = "*void" if _is_pointer(found.result, scope) else ""
+        result = declaration.result if is_called and error.is_converted else result
     is_text = declaration.result == "str" and _is_bytes(found.result, scope)
     if not is_text and not _is_like(declaration.result, result, found.result, scope):
         return False
-    for own, other in zip(declaration.parameters, found.parameters, strict=True):
+    for own, declared in zip(parameters, found.parameters, strict=True):
+        array = scope.resolved(declared.type)  # whose extents matter to callers alone
+        is_array = isinstance(array, Array)
+        other = declared._replace(type=Pointer(extents_of(array)[1])) if is_array else declared
         try:
             code = codes.parameter(other, own.name in declaration.out or own.code[:2] == "*@")
-        except UnsupportedError:
+        except UnsupportedError as error:
             code = _const(other.type, scope) if _is_pointer(other.type, scope) else ""
+            code = own.code if is_called and error.is_converted else code
         if not _is_like(own.code, code, other.type, scope):
             return False
     return True

@@ -231,10 +231,10 @@ class Codes:
             return "strs"
         if inner in ("str", "*char"):
             return "*str"
-        if inner == "*void" or inner[0] == "@":
-            return "*" + inner
         if inner[:2] == "*{":
-            return f"*@{inner[2:-1]}"
+            inner = f"@{inner[2:-1]}"
+        if "const" not in target.quals and (inner == "*void" or inner[0] == "@"):
+            return "*" + inner
         raise UnsupportedError("a pointer to a pointer", f"void *{name}")
 
     def _array(self, type_: Array, name: str) -> str:
@@ -251,12 +251,12 @@ class Codes:
         known = [extent_of(extent, item, name, self.scope) for extent in extents]
         if code == "strs" and len(known) == 1:
             return code + "".join(f"[{text}]" for text in known if text)
-        if code[:2] == "*@" or (code[0] not in "*&" and code != "str"):
+        is_handle = code[:2] == "*@" or (code == "**void" and any(known))
+        if is_handle or (code[0] not in "*&" and code != "str"):
             raise UnsupportedError("an array of this type", f"void *{name}")
-        if not all(known[1:]) or known == [""]:
-            return code
-        code = "&char" if code == "str" else code
-        return code + "".join(f"[{text}]" for text in known)
+        if all(known[1:]) and known != [""]:
+            code = ("&char" if code == "str" else code) + "".join(f"[{text}]" for text in known)
+        return code
 
     def _callback(self, type_: Function, name: str) -> str:
         """Return the code of a function pointer, and keep the type of the function."""

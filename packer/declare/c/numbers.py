@@ -8,7 +8,7 @@ from runtime.error import shown
 
 from ..declaration import SIGNED, UNSIGNED
 from .scope import Scope, enum_values
-from .types import CType, Function, Named, Pointer, Tagged, render
+from .types import CType, Pointer, Tagged, render
 
 # Words in any order, LP64 widths; "signed" and "int" are left out where another word is enough.
 _NUMBERS = {
@@ -77,19 +77,6 @@ def number_code(words: tuple[str, ...]) -> str | None:
             if word in found and (word == "int" or "char" not in found):
                 found.remove(word)
     return _BY_WORDS.get(tuple(found) if found not in (["int"], ["signed"]) else ())
-
-
-def converted(function: Function, scope: Scope) -> Function:
-    """Replace the numbers that only the compiler can pass by those that it converts to them."""
-
-    def number(type_: CType) -> CType:
-        found = scope.resolved(type_)
-        words = getattr(found, "words", ())
-        instead = CONVERTED.get(tuple(sorted(word for word in words if word != "int")))
-        return Named(tuple(instead.split())) if instead else type_
-
-    parameters = tuple(p._replace(type=number(p.type)) for p in function.parameters)
-    return function._replace(result=number(function.result), parameters=parameters)
 
 
 def unknown(text: str, name: str) -> UnsupportedError:

@@ -133,3 +133,13 @@ def parameters_text(function: Function, names: bool = True) -> str:
     """Write the parameters of a function type."""
     texts = [render(p.type, p.name if names else "", names) for p in function.parameters]
     return ", ".join([*texts, *(["..."] if function.is_variadic else [])])
+
+
+def parameter_text(declared: Declared, code: str) -> str:
+    """Write the type of a parameter for messages: an array of unknown extent is a pointer."""
+    type_ = declared.type
+    if isinstance(type_, Array) and ("[" not in code or "[]" in code):
+        type_ = Pointer(type_.item)
+    if isinstance(type_, Pointer):
+        type_ = type_._replace(quals=())
+    return render(type_)

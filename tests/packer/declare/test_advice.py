@@ -88,7 +88,7 @@ def test_the_advice_of_a_refusal_compiles(
         assert caught.match("such as 'double \\*n'")
         return
     if "bar" in str(declaration):  # the incomplete struct is another one
-        assert advice_of(caught.value.message) == "int(struct bar *p)"
+        assert caught.match("expected 'struct bar \\*p'; export a function of supported types that")
         return
     advice = advice_of(caught.value.message)
     module = CSourceModule(source, functions={name: advice})
