@@ -9,7 +9,7 @@
  * Functions that return int return 0, or -1 with the error raised; functions that return a pointer
  * return NULL instead. dso_last_error() is the text. "Owned" means that the caller releases it,
  * "borrowed" that another object keeps it alive. A pointer may be NULL only where a comment says so;
- * a function that returns an error raises TypeError for a module or name that is NULL.
+ * any other one that is NULL is a TypeError. `context` and `handle` are the program's.
  *
  * Any thread may call any function. A module may be released while another thread calls one of its
  * functions, if that thread holds a reference to the module or to the function. */
@@ -49,7 +49,7 @@ DSO_API const char *dso_last_error(void);
 DSO_API const char *dso_last_error_kind(void);
 
 /* Raise an error in a function of the program (dso_function_new, dso_options, dso_type), and return
- * -1. Both strings are copied. */
+ * -1. Both strings are copied; NULL is "RuntimeError" and "". */
 DSO_API int dso_set_error(const char *kind, const char *message);
 
 /* ---- Loading ---- */
@@ -103,7 +103,7 @@ DSO_API dso_module *dso_load_bytes(const void *bytes, size_t nbytes, const dso_o
  * prefix that nothing is registered under gives a module without functions. */
 DSO_API dso_module *dso_system_library(const char *prefix);
 
-DSO_API void dso_module_retain(dso_module *module);
+DSO_API void dso_module_retain(dso_module *module);  /* NULL is ignored */
 DSO_API void dso_module_release(dso_module *module); /* NULL is ignored */
 
 /* ---- Functions ---- */
@@ -129,6 +129,10 @@ DSO_API int dso_module_functions(dso_module *module, dso_visit_function visit, v
 
 static inline int dso_function_call(dso_function *function, dso_any *result, const dso_any *args,
                                     int32_t num_args) {
+  if (!function)
+    return dso_set_error("TypeError", "dso_function_call: expected a function, found NULL");
+  if (num_args > 0 && !args)
+    return dso_set_error("TypeError", "dso_function_call: expected arguments, found NULL");
   return dso_call_function(&function->object, result, args, num_args);
 }
 

@@ -1,4 +1,5 @@
 /* Functions: look-up, calls by name, functions and types of the program. */
+#include <stdint.h>
 #include <string.h>
 
 #include "abi/raised.h"
@@ -30,6 +31,7 @@ static int check_raised(const char *name, int status, uint64_t before) {
 int dso_module_call(dso_module *module, const char *name, dso_any *result, const dso_any *args,
                     int32_t num_args) {
   if (result != NULL) *result = dso_none();
+  if (num_args > 0 && is_null(args, "dso_module_call", "arguments")) return -1;
   dso_function *function = dso_module_function(module, name);
   if (function == NULL) return -1;
   uint64_t before = raised_at();
@@ -39,7 +41,9 @@ int dso_module_call(dso_module *module, const char *name, dso_any *result, const
 }
 
 int dso_module_functions(dso_module *module, dso_visit_function visit, void *context) {
-  if (is_null(module, "dso_module_functions", "a module")) return -1;
+  if (is_null(module, "dso_module_functions", "a module") ||
+      is_null((const void *)(uintptr_t)visit, "dso_module_functions", "a function to call"))
+    return -1;
   if (module->type->visit_functions == NULL) return 0;
   return module->type->visit_functions(module, visit, context);
 }
@@ -65,6 +69,7 @@ static int call_own(void *object, const dso_any *args, int32_t num_args, dso_any
 }
 
 dso_function *dso_function_new(dso_safe_call call, void *handle, void (*end)(void *handle)) {
+  if (is_null((const void *)(uintptr_t)call, "dso_function_new", "a function to call")) return NULL;
   struct own_function *self = object_new(sizeof *self, DSO_FUNCTION, delete_own);
   if (self == NULL) {
     (void)raised_format("OutOfMemoryError", "no memory for a function");
@@ -85,6 +90,7 @@ int dso_register_function(const char *name, dso_function *function) {
 }
 
 int dso_register_loader(const dso_type *type) {
+  if (is_null(type, "dso_register_loader", "a type")) return -1;
   if (type->size < sizeof *type || type->type_key == NULL || type->load == NULL)
     return raised_format("ValueError", "dso_type: expected size, type_key and load");
   return loaders_register(type);

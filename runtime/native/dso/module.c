@@ -10,14 +10,18 @@
 #include "module/origin.h"
 #include "scan/utf8.h"
 
-void dso_module_retain(dso_module *module) { module_retain(module); }
+void dso_module_retain(dso_module *module) {
+  if (module != NULL) module_retain(module);
+}
 
 void dso_module_release(dso_module *module) {
   module_release(module);
   host_collect();
 }
 
-const char *dso_module_type_key(const dso_module *module) { return module->type_key; }
+const char *dso_module_type_key(const dso_module *module) {
+  return is_null(module, "dso_module_type_key", "a module") ? NULL : module->type_key;
+}
 
 /* ---- Metadata */
 
@@ -30,6 +34,7 @@ static int refuse_metadata(const struct origin *origin, const char *what) {
 }
 
 int dso_module_metadata(const dso_module *module, const char **json) {
+  if (is_null(json, "dso_module_metadata", "a place for the text")) return -1;
   *json = NULL;
   if (is_null(module, "dso_module_metadata", "a module")) return -1;
   const struct origin *origin = origin_of(module);
@@ -50,7 +55,9 @@ int dso_module_metadata(const dso_module *module, const char **json) {
 /* ---- Imports */
 
 size_t dso_module_imports(const dso_module *module, dso_module *const **imports) {
-  dso_module *const *ignored;
+  dso_module *const *ignored = NULL;
+  if (imports != NULL) *imports = NULL;
+  if (is_null(module, "dso_module_imports", "a module")) return 0;
   return module_imports(module, imports != NULL ? imports : &ignored);
 }
 
@@ -97,6 +104,7 @@ const char *dso_module_entry(dso_module *module) {
 
 dso_module *dso_module_of(const dso_any *value) {
   dso_module *module = NULL;
+  if (is_null(value, "dso_module_of", "a value")) return NULL;
   if (value->type_index == DSO_MODULE && value->v_ptr != NULL)
     module = module_of_object(value->v_ptr);
   if (module == NULL)
@@ -106,4 +114,7 @@ dso_module *dso_module_of(const dso_any *value) {
   return module;
 }
 
-dso_any dso_module_value(dso_module *module) { return dso_object_value(&module->object); }
+dso_any dso_module_value(dso_module *module) {
+  if (is_null(module, "dso_module_value", "a module")) return dso_none();
+  return dso_object_value(&module->object);
+}

@@ -1,4 +1,5 @@
 /* Named tensors of a tree: of equal names, the first in preorder. */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,8 @@ static int not_found(dso_module *module, const char *name) {
 
 int dso_module_weight(dso_module *module, const char *name, DLTensor *tensor) {
   if (is_null(module, "dso_module_weight", "a module") ||
-      is_null(name, "dso_module_weight", "a name"))
+      is_null(name, "dso_module_weight", "a name") ||
+      is_null(tensor, "dso_module_weight", "a tensor to fill"))
     return -1;
   int status = module_weight(module, name, tensor);
   if (status == 0) return not_found(module, name);
@@ -79,7 +81,9 @@ static int visit_module(void *context, dso_module *module) {
 }
 
 int dso_module_weights(dso_module *module, dso_visit_weight visit, void *context) {
-  if (is_null(module, "dso_module_weights", "a module")) return -1;
+  if (is_null(module, "dso_module_weights", "a module") ||
+      is_null((const void *)(uintptr_t)visit, "dso_module_weights", "a function to call"))
+    return -1;
   struct listing listing = {.root = module, .visit = visit, .context = context};
   return module_visit(module, visit_module, &listing);
 }
