@@ -35,7 +35,7 @@ def preprocess(code: bytes, language: Language, options: Sequence[str]) -> str:
     with temporary_directory() as folder:
         source, output = folder / f"source.{language}", folder / f"source.{language}.i"
         source.write_bytes(code)
-        command = [*compiler, *words, "-x", kind, "-E", str(source), "-o", str(output)]
+        command = [*compiler, *words, "-w", "-x", kind, "-E", str(source), "-o", str(output)]
         start = current_build().folder or folder
         check(run(command, cwd=start, private=folder), "preprocessing", output)
         return output.read_text(encoding="utf-8", errors="replace")

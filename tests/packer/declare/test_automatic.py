@@ -166,3 +166,12 @@ int gone(int a) { return a; }
     with loaded["box_new"](7) as box:
         assert loaded["box_get"](box) == 7
     assert box.closed
+
+
+def test_a_warning_of_the_preprocessor_comes_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The compiler shows it; reading the declarations does not."""
+    code = "#warning only here\ntypedef int own; own one(own a) { return a; }\n"
+    packer.export_library(packer.CSourceModule(code, functions="auto"), tmp_path / "w.so")
+    assert capfd.readouterr().err.count("warning: #warning") == 1
