@@ -36,7 +36,7 @@ RIGHT = {
     "const int64_t *": "&extent",
     "const dso_type *": "&type",
 }
-# What dso.h says of NULL.
+# The pointers that dso.h allows to be NULL.
 ALLOWED = {
     *(f"dso_{name}.options" for name in ("load", "load_bytes")),
     *(f"dso_{name}.result" for name in ("module_call", "function_call")),
