@@ -60,7 +60,7 @@ int call_for_address(dso_function *function, const char *name, const int64_t *ar
   if (argument != NULL) value.v_int64 = *argument;
   uint64_t raised = raised_count();
   *address = NULL;
-  if (dso_function_call(function, &result, &value, argument != NULL) != 0)
+  if (dso_call_function(&function->object, &result, &value, argument != NULL) != 0)
     return raised_at() > raised
                ? -1
                : raised_format("RuntimeError", "%s: returned -1 without raising", name);
