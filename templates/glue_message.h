@@ -81,6 +81,8 @@ DSO_COLD static inline const char *dso_type_name(int32_t type_index) {
     case DSO_BOOL: return "bool";
     case DSO_FLOAT: return "float";
     case DSO_OPAQUE_PTR: return "an opaque pointer";
+    case DSO_DLTENSOR_PTR:
+    case DSO_TENSOR: return "a tensor that is NULL or has no shape";
     case DSO_DATA_TYPE: return "a dtype";
     case DSO_DEVICE: return "a device";
     case DSO_RAW_STR:

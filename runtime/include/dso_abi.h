@@ -125,12 +125,14 @@ static inline void dso_object_release(dso_object *object) {
   if (before >> 32 == 1) object->deleter(object, DSO_DELETE_WEAK);
 }
 
-/* The tensor of a value, or NULL if it is not a tensor. In a Tensor object it follows the
- * header. */
+/* The tensor of a value, or NULL if it is not a tensor, or one with axes and without a shape. In a
+ * Tensor object it follows the header. */
 static inline DLTensor *dso_tensor_of(const dso_any *value) {
-  if (value->type_index == DSO_DLTENSOR_PTR) return (DLTensor *)value->v_ptr;
-  if (value->type_index != DSO_TENSOR || !value->v_ptr) return 0;
-  return (DLTensor *)(void *)((dso_object *)value->v_ptr + 1);
+  if ((value->type_index != DSO_DLTENSOR_PTR && value->type_index != DSO_TENSOR) || !value->v_ptr)
+    return 0;
+  int nbytes = value->type_index == DSO_TENSOR ? (int)sizeof(dso_object) : 0;
+  DLTensor *tensor = (DLTensor *)(void *)((char *)value->v_ptr + nbytes);
+  return tensor->ndim <= 0 || tensor->shape ? tensor : 0;
 }
 
 /* TVMFFIByteArray. It follows the header of a Str or Bytes object. */

@@ -26,7 +26,7 @@ static int is_read_only(const struct origin *origin, const dso_any *value) {
   if (tensor_value_is_readonly(value)) return 1;
   if (value->type_index != DSO_DLTENSOR_PTR || origin->type->is_read_only == NULL) return 0;
   const DLTensor *tensor = value->v_ptr;
-  return tensor->device.device_type == DLPACK_CPU &&
+  return tensor != NULL && tensor->device.device_type == DLPACK_CPU &&
          origin->type->is_read_only(origin, (const char *)tensor->data + tensor->byte_offset);
 }
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import packer
+
 from ...support.libdso import compile_program, run_program
 
 HEADER = Path(__file__).parents[3] / "runtime/include/dso.h"
@@ -146,3 +148,41 @@ def test_null_is_an_error_or_allowed(key: str, answers) -> None:
         re.fullmatch(r"TypeError: dso_\w+: expected .*, found NULL", answers[key]) is not None
     )
     assert is_refused != (key in ALLOWED), answers[key]
+
+
+MALFORMED = r"""
+#include <stdio.h>
+#include "dso.h"
+int main(int count, char **argv) {
+  int64_t shape[] = {2};
+  float data[2] = {1, 2};
+  DLTensor empty = {NULL, {1, 0}, 1, {2, 32, 1}, NULL, NULL, 0}, many = empty, full = empty;
+  DLTensor negative = empty;
+  many.ndim = 2000000000, full.data = data, negative.ndim = -1, negative.shape = shape;
+  DLTensor *tensors[] = {NULL, &empty, &many, &full, &negative};
+  dso_module *module = dso_load(argv[1], NULL);
+  for (int i = 0; i < 5 * (count > 1); i++) {
+    dso_any args[] = {dso_tensor(tensors[i]), dso_int(1), dso_float(1)};
+    for (int j = 0; j < 2; j++) {
+      int status = dso_module_call(module, j ? "rows" : "scale", NULL, args, 3 - j);
+      printf("%d %s\n", status, dso_last_error());
+    }
+  }
+  dso_module_release(module);
+  return 0;
+}
+"""
+
+
+def test_a_tensor_without_a_shape_is_refused(tmp_path: Path) -> None:
+    """Also NULL in place of a tensor, whatever reads its extents."""
+    code = "void scale(float *x, long n, float by) {} void rows(float x[][3], long n) {}"
+    path = packer.export_library(
+        packer.CSourceModule(code, functions="auto"), tmp_path / "model.so"
+    )
+    compile_program(MALFORMED, tmp_path / "malformed")
+    lines = run_program(tmp_path / "malformed", str(path)).splitlines()
+    found = ["found a tensor that is NULL or has no shape; declared as"] * 8
+    assert [line[:2] for line in lines] == ["-1"] * 10
+    assert all(text in line for text, line in zip(found, lines, strict=False)), lines
+    assert "float32[] on cpu" in lines[8]
