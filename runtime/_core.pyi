@@ -323,6 +323,9 @@ def parse_blob(
 def is_provided(name: str, /) -> bool:
     """Return True if a load binds an undefined function of this name to the core."""
 
+def has_variable(name: str, /) -> bool:
+    """Return True if the environment has a variable."""
+
 def has_driver(type_key: str, /) -> bool:
     """Return True if this machine has the driver library for this type key; opens that library."""
 

@@ -8,7 +8,7 @@ from _collections_abc import Mapping  # collections.abc, without the package aro
 from _thread import RLock
 from _weakref import _remove_dead_weakref, ref  # type: ignore[attr-defined]
 
-from ._core import Library
+from ._core import Library, has_variable
 from .late_tree import tree_of, with_key
 from .library import LibraryModule
 from .module import preorder
@@ -231,7 +231,7 @@ def _has_rule(trust: Trust | None) -> bool:
             raise TypeError(f"trust: expected a runtime.Trust, found {trust!r}")
         if not trust.accepts_anyone:
             return True
-    if _VARIABLE not in os.environ and _POLICY not in sys.modules:
+    if not has_variable(_VARIABLE) and _POLICY not in sys.modules:
         return False
     from .trust.policy import active_policy
 
@@ -327,5 +327,5 @@ os.register_at_fork(after_in_child=_after_fork)
 
 # A process without a policy does not import the module that reads one. With one it does so now: a
 # relative path means the current folder.
-if _VARIABLE in os.environ:
+if has_variable(_VARIABLE):
     from .trust import policy as _  # noqa: F401

@@ -1,4 +1,6 @@
 /* The extension module runtime._core: its types and its functions. */
+#include <stdlib.h>
+
 #include "python/address.h"
 #include "python/call/call_sequence.h"
 #include "python/built_in.h"
@@ -75,6 +77,11 @@ static PyObject *core_fail_allocation(PyObject *Py_UNUSED(module), PyObject *num
   return PyLong_FromLong(heap_fail_at(n));
 }
 
+static PyObject *core_has_variable(PyObject *Py_UNUSED(module), PyObject *name) {
+  const char *text = PyUnicode_AsUTF8(name);
+  return text != NULL ? PyBool_FromLong(getenv(text) != NULL) : NULL;
+}
+
 static PyMethodDef core_methods[] = {
     {"call_for_address", (PyCFunction)(void (*)(void))address_of_call, METH_FASTCALL,
      "call_for_address($module, function, /, *ints)\n--\n\n"
@@ -138,6 +145,8 @@ static PyMethodDef core_methods[] = {
     {"from_dlpack", core_from_dlpack, METH_O,
      "from_dlpack($module, source, /)\n--\n\n"
      "Return a Tensor that shares the memory of an array with `__dlpack__`, or of a capsule."},
+    {"has_variable", core_has_variable, METH_O,
+     "has_variable($module, name, /)\n--\n\nReturn True if the environment has a variable."},
     {"fail_allocation", core_fail_allocation, METH_O,
      "fail_allocation($module, n, /)\n--\n\n"
      "For tests: make the core's n-th allocation from now on fail; 0 disables this. Return how "
