@@ -6,6 +6,7 @@ import argparse
 import re
 import textwrap
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import Any, NoReturn
 
 from ..files.text import printable
@@ -77,6 +78,16 @@ class CommandParser(argparse.ArgumentParser):
         close = get_close_matches(unknown[1], known, n=1)
         return f"; did you mean {close[0]}?" if close else ""
 
+    def _refuse_unknown(self, argv: Sequence[str]) -> None:
+        """Refuse options that do not exist; argparse takes one with a space for a path."""
+        known, before = self._option_string_actions, ""
+        for word in takewhile(lambda word: word != "--", argv):
+            named = re.match("(--[^ =]+)=.* ", word, re.DOTALL)
+            is_value = before in known and known[before].nargs != 0
+            if named and named[1] not in known and not is_value:
+                self.error(f"unrecognized arguments: {word}")
+            before = word
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, unless `parser_of` asks for the parser."""
         if isinstance(args, _Sought):
@@ -113,6 +124,7 @@ class CommandParser(argparse.ArgumentParser):
         """
         if isinstance(argv, _Sought):
             raise _ParserFoundError(self)
+        self._refuse_unknown(argv)
         words = [f"{word}=*" if word == _ALLOW else word for word in argv]
         if "--" in words:
             cut = words.index("--")

@@ -142,6 +142,8 @@ def test_inspect_of_an_object_prints_how_to_link_it(packer: Packer, tmp_path: Pa
         (("inpsect", "m.so"), "inspect"),
         (("export", "m.so", "add.c", "--functon", ADD), "--function"),
         (("export", "m.so", "add.c", "--functon=add=int(int)"), "--function"),
+        (("export", "m.so", "add.c", "--functon=add=int(int a)"), "--function"),
+        (("export", "-v", "--functon=add=int(int a)", "m.so", "add.c"), "--function"),
         (("load", "--profle", "m.so", "add"), "--profile"),
         (("inspect", "--jsno", "m.so"), "--json"),
         (("export", "m.so", "add.c", "--embed", "segmnt"), "segment"),
