@@ -16,6 +16,7 @@ from ..declare.c_type import parse_functions
 from ..declare.declaration import AUTO, EVERY
 from ..declare.redeclaration import redeclarations
 from ..files.arguments import list_of
+from ..toolchain.compilation import END_OF_SOURCE
 from ..toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
 from ..toolchain.preprocess import preprocess
 from .host import CodeFile, HostModule, library_names
@@ -135,15 +136,19 @@ class CSourceModule(HostModule):
 
     def _preprocessed(self) -> str:
         """Return what the compiler reads of the source, with the line markers."""
+        return preprocess(*self._unit())
+
+    def _unit(self) -> tuple[bytes, Language, tuple[str, ...]]:
+        """Return the source, its language and the options of its compilation."""
         include = Path(runtime.__file__).parent / "include"
         options = (*self._beside(), f"-I{include}", *self.options)
-        return preprocess(self._lines(), cast("Language", self.fmt), options)
+        return self._lines(), cast("Language", self.fmt), options
 
     def _lines(self) -> bytes:
         """Return the code, with the name of its file."""
         if not self.path:
             return self.code
-        return b"#line 1 " + _c_string(os.fsencode(self.path)) + b"\n" + self.code
+        return b"#line 1 " + c_string(os.fsencode(self.path)) + b"\n" + self.code
 
     def _beside(self) -> tuple[str, ...]:
         """Return the options by which quoted includes are found beside the source."""
@@ -173,7 +178,8 @@ class CSourceModule(HostModule):
         del object_format, target  # they matter to the compiler only
         path = stem.with_name(f"{stem.name}.{self.fmt}")
         language = "c" if self.fmt == "c" else "cc"
-        path.write_bytes(self._lines() + redeclarations(self.functions, language).encode())
+        ours = redeclarations(self.functions, language).encode()
+        path.write_bytes(self._lines() + END_OF_SOURCE + ours)
         name = str(self.path) if self.path else "<string>"
         return CodeFile(path, self.fmt, (*self._beside(), *self.options), name=name)
 
@@ -206,7 +212,7 @@ def _read(path: Path) -> bytes:
         raise ExportError(text, module="c", path=str(path)) from error
 
 
-def _c_string(data: bytes) -> bytes:
+def c_string(data: bytes) -> bytes:
     """A C string; invisible characters are escapes, since compilers warn of some."""
     text = os.fsdecode(data)
     written = text.replace("\\", "\\\\").replace('"', '\\"')

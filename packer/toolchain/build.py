@@ -41,6 +41,8 @@ class Build(NamedTuple):
         Runs the compilers; None: this process starts them.
     names : dict of str to str
         The paths of private files in commands, and the names that messages have for them.
+    shown : set of str
+        The warnings that were shown: a source may be compiled several times.
     """
 
     folder: Path | None
@@ -49,6 +51,7 @@ class Build(NamedTuple):
     counted: Callable[[int, int, int], None]
     executor: Executor | None
     names: dict[str, str]
+    shown: set[str]
 
     def named(self, text: str) -> str:
         """Replace the paths of private files in the output of a program, the longest ones first."""
@@ -89,7 +92,7 @@ def building(
     if folder is not None and not os.path.isdir(folder):
         raise ExportError(f"{os.fspath(folder)}: there is no such folder", path=os.fspath(folder))
     run = _absolute(folder), jobs or _processors(), show or _to_stderr, counted or _ignore
-    build = Build(*run, executor, names={})
+    build = Build(*run, executor, names={}, shown=set())
     token = _CURRENT.set(build)
     try:
         yield build
@@ -100,7 +103,7 @@ def building(
 def current_build() -> Build:
     """Return the build in effect, or the default one."""
     defaults = _absolute(None), _processors(), _to_stderr, _ignore, None
-    return _CURRENT.get(None) or Build(*defaults, names={})
+    return _CURRENT.get(None) or Build(*defaults, names={}, shown=set())
 
 
 def _absolute(folder: str | os.PathLike[str] | None) -> Path | None:

@@ -18,6 +18,8 @@ from .process import Completed, run_all
 from .reproducible import compile_options
 
 _START, _PRIVATE = Path("/start"), Path("/start/private")
+# In a source, text of ours may follow this.
+END_OF_SOURCE = b"\n/* end of the source */\n"
 LANGUAGE_OPTIONS: dict[Language, str] = {"c": "c", "cc": "c++", "cu": "cu"}
 
 
@@ -79,8 +81,25 @@ def compile_sources(
     names = [shown_path(job.name or job.source.name) for job in compilations]
     for index, completed in sorted(_run(commands, names, start, cwd).items()):
         job = compilations[index]
+        if completed.returncode != 0:
+            _check_source_alone(job, cwd, find)
         check(completed, f"compiling {names[index]}", job.output)
     return [job.output for job in compilations]
+
+
+def _check_source_alone(job: Compilation, cwd: Path, find: Compilers) -> None:
+    """Refuse a source that has errors without the text of ours after it.
+
+    An error may be reported where that text begins: if the source lacks a brace, for example.
+    """
+    code, end, _ = job.source.read_bytes().partition(END_OF_SOURCE)
+    if end:
+        alone = job.source.with_name(f"alone-{job.source.name}")
+        alone.write_bytes(code)
+        options = (*job.options, "-w")
+        output, name = alone.with_suffix(".o"), job.name or job.source.name
+        replaced = job._replace(source=alone, output=output, options=options, name=name)
+        compile_sources([replaced], cwd=cwd, find=find)
 
 
 def _run(

@@ -38,7 +38,9 @@ def check(completed: Completed, doing: str, output: Path) -> None:
     elif output.stat().st_size == 0:
         message += ", but its output is empty"
     else:
-        if warnings := completed.output.strip("\n"):
+        warnings = completed.output.strip("\n")
+        if warnings and warnings not in build.shown:
+            build.shown.add(warnings)
             build.show(warnings)
         return
     raise failure(completed, message)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..files.private_directory import temporary_directory
-from .build import current_build
-from .compilation import LANGUAGE_OPTIONS
+from .build import building, current_build
+from .compilation import LANGUAGE_OPTIONS, Compilation, compile_sources
 from .compiler import Language, find_compiler, is_nvcc
 from .cuda import options_for_nvcc
 from .outcome import check
@@ -37,5 +37,23 @@ def preprocess(code: bytes, language: Language, options: Sequence[str]) -> str:
         source.write_bytes(code)
         command = [*compiler, *words, "-w", "-x", kind, "-E", str(source), "-o", str(output)]
         start = current_build().folder or folder
-        check(run(command, cwd=start, private=folder), "preprocessing", output)
+        completed = run(command, cwd=start, private=folder)
+        said = completed.output.replace(str(source), "<string>")
+        check(completed._replace(output=said), "preprocessing", output)
         return output.read_text(encoding="utf-8", errors="replace")
+
+
+def check_syntax(code: bytes, language: Language, options: Sequence[str]) -> None:
+    """Compile a source, with the arguments of `preprocess`, to see whether it has errors.
+
+    Raises
+    ------
+    ToolchainError
+        If it has.
+    """
+    with temporary_directory() as folder, building(current_build().folder):
+        source = folder / f"source.{language}"
+        source.write_bytes(code)
+        words = (*options, "-w")
+        job = Compilation(source, folder / "source.o", language, words, name="<string>")
+        compile_sources([job], cwd=folder)

@@ -17,8 +17,9 @@ from ...declare.automatic import functions_declared
 from ...declare.c.scope import Scope
 from ...files.arguments import list_of
 from ...files.text import path_error
-from ...modules.c_source import CSourceModule, compiler_options
+from ...modules.c_source import CSourceModule, c_string, compiler_options
 from ...modules.host import library_names
+from ...toolchain.preprocess import check_syntax
 from .included import OwnHeaders
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def from_header(
         If a header cannot be read, if no function is declared, or if `functions` or `only` has a
         mistake.
     ToolchainError
-        If the compiler cannot preprocess the header.
+        If the compiler cannot preprocess the header, or refuses one that declares no function.
 
     Examples
     --------
@@ -132,7 +133,14 @@ class HeaderModule(CSourceModule):
             )
             if made or self.left_out or self._chosen:
                 return made
+        check_syntax(*self._unit())
         raise path_error(self.headers[0], self._nothing_text())
+
+    def _lines(self) -> bytes:
+        """Return the code, whose end is the end of the last header for the compiler's errors."""
+        header = os.path.abspath(self.headers[-1])
+        count = len(Path(header).read_bytes().splitlines()) or 1
+        return self.code + b"#line %d %s\n " % (count, c_string(os.fsencode(header)))
 
     def _nothing_text(self) -> str:
         """Say that there is no function, and where the user may have meant to find them."""
