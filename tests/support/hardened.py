@@ -7,6 +7,8 @@ from pathlib import Path
 
 from runtime.hardening.rules import Rules, violations
 
+from . import needs
+
 PLAIN = "int twice(int x) { return 2 * x; }\n"
 MARK = (
     "#include <stdio.h>\n"
@@ -44,6 +46,8 @@ def compiled(
     source: str, output: Path, *options: str, compiler: str = "gcc", suffix: str = "c"
 ) -> Path:
     """Compile and link a library as a user would."""
+    if "-lz" in options:
+        needs.header("zlib.h", "zlib1g-dev")
     text = output.with_suffix(f".{suffix}")
     text.write_text(source)
     mark = f'-DMARK="{output.with_suffix(".mark")}"'

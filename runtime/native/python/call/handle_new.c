@@ -1,7 +1,8 @@
 /* Handles are made from results, from the arguments of callbacks and from fields of structs. */
+#include "python/call/function.h"
+
 #include <string.h>
 
-#include "python/call/function.h"
 #include "python/call/handle.h"
 #include "python/exception.h"
 #include "python/library.h"
