@@ -36,6 +36,7 @@ PACKAGES = {
     "ld.gold": "binutils",
     "ld.lld": "lld",
     "llvm-objcopy": "llvm",
+    "llvm-objdump": "llvm",
     "llvm-strip": "llvm",
     "musl-gcc": "musl-tools",
     "qemu-aarch64": "qemu-user",

@@ -103,7 +103,7 @@ def test_verify_runs_nothing(packer: Packer, tmp_path) -> None:
     """A constructor would leave a mark."""
     mark = tmp_path / "mark"
     code = f'__attribute__((constructor)) static void f(void) {{ fopen("{mark}", "w"); }}'
-    (tmp_path / "bad.c").write_text(f"#include <stdio.h>\n{code}\nint g;\n")
+    (tmp_path / "bad.c").write_text(f"#include <stdio.h>\n{code}\nint g(void) {{ return 1; }}\n")
     packer("export", "bad.so", "bad.c")
     done(packer("keygen", "acme"))
     done(packer("sign", "bad.so", "--key", "acme.key"))

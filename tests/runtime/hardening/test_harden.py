@@ -11,6 +11,7 @@ import packer
 import runtime
 from runtime.error import LibraryLoadError
 
+from ...support import needs
 from ...support.hardened import CONSTRUCTOR, OFFENCES, PLAIN, compiled
 from ...support.process import run_python
 
@@ -101,6 +102,7 @@ def test_libraries_and_folders_can_be_allowed(tmp_path: Path, harden: Callable[.
 
 def test_needed_libraries_do_not_bind_symbols_of_the_file(tmp_path: Path) -> None:
     """They are opened first: else libstdc++'s constructors call a function of the library."""
+    needs.program("g++")
     mark = tmp_path / "mark"
     source = (
         "#include <stdio.h>\n"
