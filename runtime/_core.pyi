@@ -145,6 +145,27 @@ class ElfFile:
 
         A load makes the same check.
         """
+    def open_needed(
+        self, folder: str, opens_all: bool, open: Callable[[str, str, int, bool], Library], /
+    ) -> None:
+        """Have the libraries opened that the file needs outside of the system's folders.
+
+        Parameters
+        ----------
+        folder : str
+            The folder for $ORIGIN; "" if the file has none.
+        opens_all : bool
+            True to open those of the system too; else only where the loader would search other
+            folders first.
+        open : function
+            Called with the name, the path, a descriptor of the file at that path, which it owns,
+            and True if the file names the folder. Returns the open library.
+
+        Raises
+        ------
+        LibraryLoadError
+            Reason ``"needed"``: one is not found, or another one is open under its name.
+        """
     def dynamic_names(self, tag: int, /) -> list[str]:
         """Return the texts of DT_NEEDED, DT_SONAME, DT_RPATH or DT_RUNPATH, in order.
 

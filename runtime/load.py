@@ -207,8 +207,7 @@ def load_from_bytes(
             return load_from_bytes(data, allow_file=allow_file, trust=trust)
     view = memoryview(data).cast("B").toreadonly()
     with _lock:
-        is_asked = _is_asked(trust) and (trust is not None or not _is_inside_verified())
-        if is_asked or _is_hardened():
+        if _is_asked(trust) or _is_inside_verified() or _is_hardened():
             return _open_verified(view, trust, "copy")
         return _resident_bytes(view) or _open_bytes(view, allow_file)
 
@@ -297,10 +296,9 @@ def _open_verified(source: str | memoryview, trust: Trust | None, weights: str) 
 
 
 def _is_inside_verified() -> bool:
-    """Return True for a library inside one that is being loaded: it was verified with it."""
-    from .verified_load import is_loading
-
-    return is_loading()
+    """Return True for a library inside one that is being verified and loaded."""
+    verified_load = sys.modules.get(f"{__package__}.verified_load")
+    return verified_load is not None and bool(verified_load.is_loading())
 
 
 def _verified_bytes(path: str, trust: Trust | None) -> memoryview:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 class _Thread(_local):
     is_inside = False  # a verified library, whose modules are being made
+    trust: Trust | None = None  # its rule
 
 
 _thread = _Thread()
@@ -46,6 +47,8 @@ def load_verified(
     Raises VerifyError if the file or one that it needs is not trusted, and as `load` does.
     """
     file = _sealed(source, trust, weights)
+    if trust is None and _thread.is_inside:
+        trust = _thread.trust  # what a library inside a verified one needs is outside of it
     known = _roots.get(identity := file.identity)
     root = known() if known is not None else None
     if root is not None:
@@ -55,11 +58,12 @@ def load_verified(
         verify_needed(root._opened_for, trust)
         return root
     opened = open_verified(file, trust)
-    outer, _thread.is_inside = _thread.is_inside, True
+    outer = _thread.is_inside, _thread.trust
+    _thread.is_inside, _thread.trust = True, trust
     try:
         root = root_of(opened.library)
     finally:
-        _thread.is_inside = outer
+        _thread.is_inside, _thread.trust = outer
     root._opened_for = opened
     _remember(identity, root)
     return root

@@ -10,18 +10,15 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._core import ElfFile, Library
-from ..error import VerifyError
+from ..error import LibraryLoadError, VerifyError
 from ..hardening import check_hardened, is_active
 from .policy import active_policy
 from .sealed import Sealed, seal_bytes, seal_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .rule import Trust
 
-DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH = 1, 14, 15, 29
-SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/", "/usr/local/lib/")
+DT_SONAME = 14
 _MAX_DEPTH = 32
 
 
@@ -46,10 +43,13 @@ class Opened(NamedTuple):
     is_checked: bool
 
 
-def verified_file(path: str, trust: Trust | None, weights: str = "copy") -> Sealed:
+def verified_file(
+    path: str, trust: Trust | None, weights: str = "copy", descriptor: int | None = None
+) -> Sealed:
     """Copy a file, and verify the copy by the policy and by `trust`; raises VerifyError.
 
-    With "map" the blob stays in the file, if a rule has a hash tree and none needs all bytes.
+    With "map" the blob stays in the file, if a rule has a hash tree and none needs all bytes. A
+    descriptor of the file is closed.
     """
     policy = active_policy()
 
@@ -58,7 +58,7 @@ def verified_file(path: str, trust: Trust | None, weights: str = "copy") -> Seal
         asked = [rule for rule in rules if rule is not None and not rule.accepts_anyone]
         return weights == "map" and bool(asked) and all(rule.has_tree for rule in asked)
 
-    return _verified(seal_file(path, may_map), trust)
+    return _verified(seal_file(path, may_map, descriptor), trust)
 
 
 def verified_bytes(data: memoryview, trust: Trust | None) -> Sealed:
@@ -116,10 +116,7 @@ def open_verified(
     try:
         if is_checked:
             check_hardened(file.name, file.data, file.path)
-        needed = [
-            _open_needed(file, name, path, trust, depth, is_checked and is_own)
-            for name, path, is_own in _needed(file)
-        ]
+        needed = _open_needed(file, trust, depth, is_checked)
         library = Library(file.name, name=file.path, descriptor=file.descriptor)
     except BaseException:
         os.close(file.descriptor)
@@ -129,76 +126,42 @@ def open_verified(
     return Opened(library, file, needed, is_checked)
 
 
-def _open_needed(
-    file: Sealed, name: str, path: str, trust: Trust | None, depth: int, is_checked: bool
-) -> Opened:
-    if depth == _MAX_DEPTH:
-        text = f"{file.path}: libraries that need each other, deeper than {_MAX_DEPTH}"
-        raise VerifyError(text, path=file.path, reason="needed")
-    found = verified_file(path, trust)
+def _open_needed(file: Sealed, trust: Trust | None, depth: int, is_checked: bool) -> list[Opened]:
+    """Open the libraries outside of the system's folders that the file needs.
+
+    After `harden` those of the system are opened first too, so that they do not bind symbols of the
+    file.
+    """
+    opened: list[Opened] = []
+
+    def open_one(name: str, path: str, descriptor: int, is_own: bool) -> Library:
+        found = verified_file(path, trust, descriptor=descriptor)
+        _check_name(file, name, found, depth)
+        opened.append(open_verified(found, trust, depth + 1, is_checked and is_own))
+        return opened[-1].library
+
     try:
-        sonames = ElfFile(found.name, name=path).dynamic_names(DT_SONAME)
+        image = ElfFile(file.name, name=file.path)
+        image.open_needed(os.path.dirname(file.real_path), is_active(), open_one)
+    except LibraryLoadError as error:
+        if error.reason != "needed":
+            raise
+        raise VerifyError(str(error), path=file.path, reason="needed") from error
+    return opened
+
+
+def _check_name(file: Sealed, name: str, found: Sealed, depth: int) -> None:
+    """Refuse a library that ld.so does not find by the name, or one too deep; closes it then."""
+    text = f"{file.path}: libraries that need each other, deeper than {_MAX_DEPTH}"
+    try:
+        sonames = ElfFile(found.name, name=found.path).dynamic_names(DT_SONAME)
+        if sonames == [name] and depth < _MAX_DEPTH:
+            return
+        if sonames != [name]:
+            text = f"{file.path}: needs {name!r}: {found.path} has SONAME"
+            text = f"{text} {', '.join(sonames) or 'none'}, expected {name!r}, since a verified"
+            text += " library is found by it; link it with -soname"
+        raise VerifyError(text, path=found.path, reason="needed")
     except BaseException:
         os.close(found.descriptor)
         raise
-    if sonames != [name]:
-        os.close(found.descriptor)
-        text = f"{file.path}: needs {name!r}: {path} has SONAME {', '.join(sonames) or 'none'}"
-        hint = f"expected {name!r}, since a verified library is found by it; link it with -soname"
-        raise VerifyError(f"{text}, {hint}", path=path, reason="needed")
-    return open_verified(found, trust, depth + 1, is_checked)
-
-
-def _needed(file: Sealed) -> Iterator[tuple[str, str, bool]]:
-    """Iterate over the needed libraries outside the system's folders: their names and files.
-
-    The last item is False if the environment names the folder. Others are opened here where the
-    file or the environment names folders, so that ld.so does not search these: a file may be put
-    there after this. After `harden` all are, so that they do not bind symbols of the file.
-    """
-    image = ElfFile(file.name, name=file.path)
-    folders = [*_folders(file, image)]
-    for name in image.dynamic_names(DT_NEEDED):
-        if "/" in name:
-            text = f"{file.path}: needs {name!r}, expected a name without a folder"
-            raise VerifyError(f"{text}; link it with -soname", path=file.path, reason="needed")
-        paths = ((os.path.join(folder, name), is_own) for folder, is_own in folders)
-        path, is_own = next((found for found in paths if os.path.exists(found[0])), (None, True))
-        if path is not None and not os.path.realpath(path).startswith(SYSTEM):
-            yield name, path, is_own
-        elif folders or is_active():
-            _open_system(file, name, path)
-
-
-def _open_system(file: Sealed, name: str, path: str | None) -> None:
-    """Open a library of the system, for the rest of the process."""
-    from ctypes import CDLL
-
-    try:
-        CDLL(name if path is None else os.path.realpath(path))
-    except OSError as error:
-        text = f"{file.path}: needs {name!r}: {error}"
-        raise VerifyError(text, path=file.path, reason="needed") from error
-
-
-def _folders(file: Sealed, image: ElfFile) -> Iterator[tuple[str, bool]]:
-    """Iterate over the folders that ld.so would search before the system's, in its order.
-
-    Each comes with True if the file names it, with False if the environment does.
-    """
-    runpath = image.dynamic_names(DT_RUNPATH)
-    before = [] if runpath else image.dynamic_names(DT_RPATH)
-    variable = os.environ.get("LD_LIBRARY_PATH", "").replace(";", ":")
-    origin = os.path.dirname(file.real_path)
-    own = ((text, True) for text in before), ((text, True) for text in runpath)
-    for text, is_own in (*own[0], *([(variable, False)] if variable else []), *own[1]):
-        for given in text.split(":"):
-            folder = given.replace("${ORIGIN}", "$ORIGIN")
-            if "$ORIGIN" in folder and not origin:
-                continue  # bytes have no folder
-            folder = folder.replace("$ORIGIN", origin)
-            if "$" in folder:
-                place = f"{file.path}: searches {folder!r} for libraries"
-                text = f"{place}, expected folders without tokens but $ORIGIN; link it with -rpath"
-                raise VerifyError(text, path=file.path, reason="needed")
-            yield folder or ".", is_own

@@ -102,13 +102,15 @@ class Sealed:
             raise VerifyError(text, path=beside, reason="io") from error
 
 
-def seal_file(path: str, may_map: Callable[[str], bool]) -> Sealed:
+def seal_file(path: str, may_map: Callable[[str], bool], descriptor: int | None = None) -> Sealed:
     """Copy a file; raises VerifyError if it cannot be read or is no regular file.
 
-    The blob is left out where it can be, if `may_map` returns True for the file's real path.
+    The blob is left out where it can be, if `may_map` returns True for the file's real path. A
+    descriptor of the file is read instead of `path`, and closed.
     """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
-        source = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        source = os.open(path, flags) if descriptor is None else descriptor
         try:
             state = os.fstat(source)
             if not S_ISREG(state.st_mode):

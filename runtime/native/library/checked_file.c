@@ -71,17 +71,17 @@ static int open_to_read(const char *path, struct load_error *error) {
   return io_error(error, "open", code);
 }
 
-int regular_file_open(const char *path, struct file_key *key, struct load_error *error) {
+int regular_file_key(int fd, struct file_key *key, struct load_error *error) {
   struct stat status;
+  if (fstat(fd, &status) != 0) return io_error(error, "read the status", errno);
+  if (!S_ISREG(status.st_mode)) return not_a_file(error, status.st_mode);
+  *key = key_of(&status);
+  return 0;
+}
+
+int regular_file_open(const char *path, struct file_key *key, struct load_error *error) {
   int fd = open_to_read(path, error);
-  if (fd < 0) return -1;
-  int is_known = fstat(fd, &status) == 0;
-  if (!is_known) (void)io_error(error, "read the status", errno);
-  else if (!S_ISREG(status.st_mode)) (void)not_a_file(error, status.st_mode);
-  else {
-    *key = key_of(&status);
-    return fd;
-  }
+  if (fd < 0 || regular_file_key(fd, key, error) == 0) return fd;
   close(fd);
   return -1;
 }

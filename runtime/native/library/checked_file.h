@@ -46,6 +46,9 @@ int checked_file_open_with(const char *path, uint16_t machine, struct checked_fi
  * filled. */
 int regular_file_open(const char *path, struct file_key *key, struct load_error *error);
 
+/* Read the key of an open file, which must be regular. Return 0, or -1 with *error filled. */
+int regular_file_key(int fd, struct file_key *key, struct load_error *error);
+
 /* Read the key of the file at `path`, or of an open file. Return 0, or -1 with errno. */
 int file_key_at(const char *path, struct file_key *key);
 int file_key_of(int descriptor, struct file_key *key);

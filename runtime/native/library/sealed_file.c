@@ -59,12 +59,7 @@ static int find_folder(int source, char *folder, struct load_error *error) {
   return 0;
 }
 
-int sealed_file_copy(const char *path, char *folder, struct load_error *error) {
-  struct file_key key;
-  int source = regular_file_open(path, &key, error), descriptor = -1;
-  if (source < 0) return -1;
-  if (find_folder(source, folder, error) == 0)
-    descriptor = seal(source, NULL, (size_t)key.size, error);
-  close(source);
-  return descriptor;
+int sealed_file_copy(int source, size_t nbytes, char *folder, struct load_error *error) {
+  if (find_folder(source, folder, error) != 0) return -1;
+  return seal(source, NULL, nbytes, error);
 }

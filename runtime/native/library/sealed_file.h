@@ -11,9 +11,8 @@ enum { SEALED_NAME = 32 };
 /* Copy bytes. Return the descriptor, which the caller owns, or -1 with *error filled. */
 int sealed_file_of(const void *bytes, size_t nbytes, struct load_error *error);
 
-/* Copy a regular file, which is opened once, and store the real path of its folder in `folder`, of
- * PATH_MAX bytes. */
-int sealed_file_copy(const char *path, char *folder, struct load_error *error);
+/* Copy an open file, and store the real path of its folder in `folder`, of PATH_MAX bytes. */
+int sealed_file_copy(int source, size_t nbytes, char *folder, struct load_error *error);
 
 /* Write the name by which this process opens the file. */
 void sealed_file_name(int descriptor, char name[SEALED_NAME]);

@@ -43,14 +43,15 @@ static int ask(const struct load_options *options, const char *path, const char 
   return raised_format("LibraryLoadError", "%s: refused by the verification of the program", shown);
 }
 
-static int seal(struct copy *self, const void *bytes, size_t nbytes) {
-  if (self->path == NULL) {
+/* `source` is an open file, or -1 for bytes. */
+static int seal(struct copy *self, int source, const void *bytes, size_t nbytes) {
+  if (source < 0) {
     snprintf(self->size, sizeof self->size, "<%zu bytes>", nbytes);
     self->shown = self->size;
     self->descriptor = sealed_file_of(bytes, nbytes, &self->error);
   } else {
     self->shown = self->path;
-    self->descriptor = sealed_file_copy(self->path, self->folder, &self->error);
+    self->descriptor = sealed_file_copy(source, nbytes, self->folder, &self->error);
   }
   if (self->descriptor < 0) return -1;
   sealed_file_name(self->descriptor, self->name);
@@ -59,8 +60,7 @@ static int seal(struct copy *self, const void *bytes, size_t nbytes) {
              : load_error_set(&self->error, "io", "cannot read the status");
 }
 
-struct copy *copy_new(const char *path, const void *bytes, size_t nbytes,
-                      const struct load_options *options) {
+static struct copy *new_copy(const char *path, const struct load_options *options) {
   struct copy *self = heap_new_zeroed(1, sizeof *self);
   if (self == NULL) {
     (void)raised_format("OutOfMemoryError", "no memory for a loaded library");
@@ -68,12 +68,41 @@ struct copy *copy_new(const char *path, const void *bytes, size_t nbytes,
   }
   self->options = *options;
   self->path = path;
-  int status = seal(self, bytes, nbytes);
+  self->shown = path;
+  self->descriptor = -1;
+  return self;
+}
+
+/* Have a copy verified. Takes it over; returns it, or NULL with the error raised. */
+static struct copy *verify(struct copy *self, int status) {
   if (status != 0) (void)raise_error(self);
-  else status = ask(options, path, self->shown, self->content.bytes, self->content.nbytes);
+  else
+    status =
+        ask(&self->options, self->path, self->shown, self->content.bytes, self->content.nbytes);
   if (status == 0) return self;
   copy_free(self);
   return NULL;
+}
+
+struct copy *copy_new(const char *path, const void *bytes, size_t nbytes,
+                      const struct load_options *options) {
+  struct copy *self = new_copy(path, options);
+  struct file_key key = {.size = nbytes};
+  if (self == NULL) return NULL;
+  int source = path != NULL ? regular_file_open(path, &key, &self->error) : -1;
+  int status = path != NULL && source < 0 ? -1 : seal(self, source, bytes, (size_t)key.size);
+  if (source >= 0) close(source);
+  return verify(self, status);
+}
+
+/* A copy of an open file, which is closed. */
+static struct copy *copy_of_open(const char *path, int source, const struct load_options *options) {
+  struct copy *self = new_copy(path, options);
+  struct file_key key;
+  int status = self != NULL ? regular_file_key(source, &key, &self->error) : -1;
+  if (status == 0) status = seal(self, source, NULL, (size_t)key.size);
+  close(source);
+  return self != NULL ? verify(self, status) : NULL;
 }
 
 void copy_free(struct copy *self) {
@@ -121,13 +150,6 @@ static int check(struct copy *self) {
   return raise_error(self);
 }
 
-/* True if ld.so uses an open library for DT_NEEDED. musl knows those that it has searched for. */
-static int is_known(const char *name) {
-  void *handle = dlopen(name, RTLD_NOLOAD | RTLD_NOW);
-  if (handle != NULL) dlclose(handle);
-  return handle != NULL;
-}
-
 static int refuse_needed(struct copy *self, const char *wrong) {
   (void)load_error_set(&self->error, "needed", "needs '%.1000s': %.4000s %s", self->needed.name,
                        self->needed.path, wrong);
@@ -151,10 +173,14 @@ static int check_name(struct copy *self, const struct copy *found) {
 static int open_needed(struct copy *self, struct file_origin *file) {
   struct load_options options = self->options;
   options.is_part = 0;
-  if (self->depth == NEEDED_MAX_DEPTH)
+  struct copy *copy = self->depth < NEEDED_MAX_DEPTH
+                          ? copy_of_open(self->needed.path, self->needed.descriptor, &options)
+                          : NULL;
+  if (self->depth == NEEDED_MAX_DEPTH) {
+    close(self->needed.descriptor);
     return raised_format("LibraryLoadError", "%s: libraries that need each other, deeper than %d",
                          self->shown, NEEDED_MAX_DEPTH);
-  struct copy *copy = copy_new(self->needed.path, NULL, 0, &options);
+  }
   if (copy == NULL) return -1;
   copy->depth = self->depth + 1;
   struct file_origin *opened =
@@ -163,9 +189,8 @@ static int open_needed(struct copy *self, struct file_origin *file) {
   if (opened == NULL) return -1;
   opened->next = file->needed;
   file->needed = opened;
-  if (is_known(self->needed.name)) return 0;
-  return refuse_needed(self, "is open, expected a loader that finds it by its SONAME (not musl); "
-                             "link it statically");
+  if (needed_check_opened(&self->needed, opened->loaded.handle, opened->descriptor) == 0) return 0;
+  return raise_error(self);
 }
 
 static struct file_origin *open_checked(struct copy *self) {

@@ -7,7 +7,9 @@
 #include "elf/separate.h"
 #include "library/checked_file.h"
 #include "library/cpu_levels.h"
+#include "library/needed.h"
 #include "python/exception.h"
+#include "python/library.h"
 #include "python/names.h"
 #include "python/path.h"
 #include "python/span.h"
@@ -179,6 +181,55 @@ static PyObject *elf_file_dynamic_names(ElfFile *self, PyObject *argument) {
   return names;
 }
 
+/* ---- Needed libraries */
+
+/* Call `open` for the next library, which is open as needed->descriptor; `open` owns that. Returns 0,
+ * 1 with *error of the loader filled, or -1 with an exception set. */
+static int open_one(struct needed *needed, PyObject *open) {
+  PyObject *opened = PyObject_CallFunction(open, "O&O&iO", PyUnicode_DecodeFSDefault, needed->name,
+                                           PyUnicode_DecodeFSDefault, needed->path,
+                                           needed->descriptor, needed->is_own ? Py_True : Py_False);
+  if (opened == NULL) return -1;
+  int status = -1;
+  if (!PyObject_TypeCheck(opened, &Library_Type))
+    PyErr_SetString(PyExc_TypeError, "open_needed: expected a Library");
+  else {
+    const Library *library = (const Library *)opened;
+    status = needed_check_opened(needed, library->loaded.handle, library->descriptor) != 0;
+  }
+  Py_DECREF(opened);
+  return status;
+}
+
+static PyObject *elf_file_open_needed(ElfFile *self, PyObject *args) {
+  PyObject *folder, *open;
+  int opens_all, found, status = 0;
+  if (!PyArg_ParseTuple(args, "O&pO:open_needed", PyUnicode_FSConverter, &folder, &opens_all,
+                        &open))
+    return NULL;
+  struct load_error error;
+  struct needed *needed = PyMem_Calloc(1, sizeof *needed);
+  if (needed == NULL) {
+    Py_DECREF(folder);
+    return PyErr_NoMemory();
+  }
+  needed->file = &self->file;
+  needed->folder = PyBytes_AS_STRING(folder);
+  needed->opens_all = opens_all;
+  needed->error = &error;
+  do {
+    Py_BEGIN_ALLOW_THREADS
+    found = needed_next(needed);
+    Py_END_ALLOW_THREADS
+    if (found > 0) status = open_one(needed, open);
+  } while (found > 0 && status == 0);
+  PyMem_Free(needed);
+  Py_DECREF(folder);
+  if (found < 0 || status > 0)
+    return raise_load_error(self->path, error.reason, "%s", error.message);
+  return status == 0 ? Py_NewRef(Py_None) : NULL;
+}
+
 static PyObject *elf_file_path(ElfFile *self, void *Py_UNUSED(closure)) {
   return Py_NewRef(self->path);
 }
@@ -209,6 +260,9 @@ static PyMethodDef elf_file_methods[] = {
     {"check_cpu", (PyCFunction)elf_file_check_cpu, METH_NOARGS,
      "check_cpu($self, /)\n--\n\n"
      "Raise LibraryLoadError if this processor lacks the lowest CPU level, or that of DSO_CPU."},
+    {"open_needed", (PyCFunction)elf_file_open_needed, METH_VARARGS,
+     "open_needed($self, folder, opens_all, open, /)\n--\n\n"
+     "Have the libraries opened that the file needs outside of the system's folders."},
     {"dynamic_names", (PyCFunction)elf_file_dynamic_names, METH_O,
      "dynamic_names($self, tag, /)\n--\n\n"
      "Return the texts of DT_NEEDED, DT_SONAME, DT_RPATH or DT_RUNPATH, in order."},

@@ -99,6 +99,14 @@ def test_only_what_was_verified_is_used_again(program, pair) -> None:
     assert run(program, pair, "again") == [*BOTH, *bytes_again, *refused, "10"]
 
 
+def test_a_needed_library_that_is_open_unverified_is_refused(program, pair) -> None:
+    """The loader would take it, since it has the SONAME."""
+    *verified, error = run(program, pair, "beside")
+    assert verified == BOTH
+    text = f"needs 'libhalf.so', and {pair.half} is open under this name, which was not verified"
+    assert error == f"LibraryLoadError: {pair.model}: {text}; load this library first"
+
+
 def test_what_a_library_within_needs_is_verified(program, pair) -> None:
     """The library itself belongs to the bytes around it; it has no folder for $ORIGIN."""
     pair.export(rpath=str(pair.folder))

@@ -59,7 +59,7 @@ def test_every_command_that_takes_a_library_has_the_hint(
     code = 2 if command.startswith("diff") else 1
     text = refused(packer(*command.split(), "a file.c"), code)
     assert "packer export model.so " in text
-    for name in ("add.o", "add.a"):
+    for name in ("add.o", "add.a") if command != "inspect" else ():  # which prints the command
         text = refused(packer(*command.replace("k.cl", name).split(), name), code)
         shown = text.strip().rpartition("link it first with packer ")[2]
         assert packer(*shlex.split(shown)).returncode == 0

@@ -449,6 +449,120 @@ def test_a_needed_library_of_another_soname_is_refused(pair: tuple[Path, Path]) 
     assert raised.value.reason == "needed"
 
 
+FINDS = """
+import json, os, sys
+import runtime
+path, digest, *removed = sys.argv[1:]
+for name in removed:
+    del os.environ[name]
+try:
+    print(json.dumps(runtime.load(path, trust=runtime.Trust.sha256(digest))["half"](4)))
+except runtime.VerifyError as error:
+    print(json.dumps(str(error)))
+"""
+
+
+@pytest.fixture
+def needing(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, Path, Path]:
+    """A library that needs `libmark.so`, that library, and what its constructor makes.
+
+    The parameter is the folder in which the first one searches.
+    """
+    folder, mark = tmp_path / "elsewhere", tmp_path / "mark"
+    folder.mkdir()
+    (tmp_path / "mark.c").write_text(LEAVES_A_MARK.replace("twice", "half_of"))
+    evil = folder / "libmark.so"
+    command = ["cc", "-shared", "-fPIC", f'-DMARK="{mark}"', "-Wl,-soname,libmark.so", "-o", evil]
+    subprocess.run([*command, tmp_path / "mark.c"], check=True)
+    code = "int half_of(int x); int half(int x) { return half_of(x); }"
+    module = packer.CSourceModule(code, functions={"half": "int(int)"})
+    link = [f"-L{folder}", "-lmark"]
+    if rpath := getattr(request, "param", ""):
+        link.append(f"-Wl,-rpath,{tmp_path / rpath}")
+    return packer.export_library(module, tmp_path / "model.so", options=link), evil, mark
+
+
+@pytest.mark.parametrize(
+    ("where", "removed", "message"),
+    [
+        ("", (), "sha256"),
+        ("", ("LD_LIBRARY_PATH",), "sha256"),  # ld.so keeps the value of the start
+        ("glibc-hwcaps/x86-64-v2", (), "in no folder that is searched"),
+    ],
+)
+def test_a_library_that_the_environment_leads_to_is_verified(
+    needing: tuple[Path, Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+    removed: tuple[str, ...],
+    message: str,
+) -> None:
+    """However ld.so would find it; its constructor does not run."""
+    path, evil, mark = needing
+    folder = evil.parent / where
+    folder.mkdir(parents=True, exist_ok=True)
+    evil.rename(folder / evil.name)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(evil.parent))
+    assert message in run_python(FINDS, str(path), digest(path), *removed)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("needing", ["elsewhere"], indirect=True)
+def test_what_a_carried_library_needs_is_verified(needing: tuple[Path, Path, Path]) -> None:
+    """The carried library is a part of verified bytes; the library that it needs is not."""
+    path, evil, mark = needing
+    root = packer.CSourceModule("int one(void) { return 1; }", functions="auto")
+    root.import_module(runtime.load(path))
+    outer = packer.export_library(root, path.with_name("outer.so"))
+    mark.unlink()
+    assert "sha256" in run_python(FINDS, str(outer), digest(outer))
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("needing", ["turned"], indirect=True)
+def test_a_link_that_is_turned_leads_to_no_other_file(needing: tuple[Path, Path, Path]) -> None:
+    """The file that was opened is the one that is judged, copied and loaded."""
+    path, evil, mark = needing
+    folder, end = path.with_name("turned"), threading.Event()
+    folder.mkdir()
+    system = next(Path("/usr/lib").glob("*-linux-gnu/libm.so.6"))
+
+    def turn() -> None:
+        while not end.is_set():
+            for target in (system, evil):
+                (folder / "new").symlink_to(target)
+                (folder / "new").rename(folder / "libmark.so")
+
+    thread = threading.Thread(target=turn)
+    thread.start()
+    try:
+        for _ in range(300):
+            with pytest.raises(VerifyError):
+                runtime.load(path, trust=Trust.sha256(digest(path)))
+    finally:
+        end.set()
+        thread.join()
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("needing", ["elsewhere"], indirect=True)
+def test_a_library_that_is_open_unverified_is_refused(needing: tuple[Path, Path, Path]) -> None:
+    """ld.so would take it for its SONAME; equal verified bytes serve two libraries."""
+    path, evil, _ = needing
+    both = f"{digest(path)} {digest(evil)}"
+    code = (
+        "import ctypes, json, sys, runtime\n"
+        "path, digests, evil = sys.argv[1:]\n"
+        "trust = runtime.Trust.sha256(*digests.split())\n"
+        "if evil: ctypes.CDLL(evil)\n"
+        "try: print(json.dumps(runtime.load(path, trust=trust)['half'](4)))\n"
+        "except runtime.VerifyError as error: print(json.dumps(str(error)))\n"
+    )
+    assert run_python(code, str(path), both, "") == 8
+    text = f"needs 'libmark.so', and {evil} is open under this name, which was not verified"
+    assert text in run_python(code, str(path), both, str(evil))
+
+
 # ---- Beside a writer
 
 

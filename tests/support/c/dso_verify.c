@@ -84,7 +84,7 @@ static void show(dso_module *module) {
 /* A file that is open without verification is not used. */
 static void load_again(const char *path) {
   struct file file = read_file(path);
-  dso_module *plain = dso_load(path, NULL), *verified = dso_load(path, &options);
+  dso_module *verified = dso_load(path, &options), *plain = dso_load(path, NULL);
   dso_module *again = dso_load_bytes(file.bytes, file.nbytes, &options);
   printf("%d %d\n", plain == verified, again == verified);
   dso_module_release(plain), dso_module_release(again);
@@ -92,6 +92,13 @@ static void load_again(const char *path) {
   show(dso_load(path, &options));
   show(verified);
   free(file.bytes);
+}
+
+/* A needed library that is open without verification is not used. */
+static void load_beside(const char *path) {
+  dso_module *plain = dso_load(path, NULL);
+  show(dso_load(path, &options));
+  dso_module_release(plain);
 }
 
 /* A program of an older dso.h: its struct ends after `verify_context`. */
@@ -169,6 +176,7 @@ int main(int argc, char **argv) {
   if (strcmp(mode, "no memfd") == 0) deny(SYS_memfd_create, 0, ENOSYS);
   if (strcmp(mode, "no seals") == 0) deny(SYS_fcntl, F_ADD_SEALS, EINVAL);
   if (strcmp(mode, "again") == 0) load_again(path);
+  else if (strcmp(mode, "beside") == 0) load_beside(path);
   else if (strcmp(mode, "old") == 0) load_old(path);
   else if (strcmp(mode, "writer") == 0) load_beside_writer(path);
   else show(dso_load(path, &options));
