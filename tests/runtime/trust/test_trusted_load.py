@@ -510,7 +510,7 @@ def test_a_library_that_the_environment_leads_to_is_verified(
 @pytest.mark.parametrize("needing", ["elsewhere"], indirect=True)
 def test_what_a_carried_library_needs_is_verified(needing: tuple[Path, Path, Path]) -> None:
     """The carried library is a part of verified bytes; the library that it needs is not."""
-    path, evil, mark = needing
+    path, _, mark = needing
     root = packer.CSourceModule("int one(void) { return 1; }", functions="auto")
     root.import_module(runtime.load(path))
     outer = packer.export_library(root, path.with_name("outer.so"))
