@@ -13,6 +13,7 @@ from runtime.abi import (
     CPU_LEVELS,
     FACT_PREFIX,
     FUNCTION_PREFIX,
+    LEFT_OUT,
     LIBRARY_METADATA,
     MAIN_NAME,
     MANIFEST,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from .files.progress import Progress
     from .toolchain.linker import Fcompile
 
-_DATA = (*BLOB_SYMBOLS, MANIFEST, LIBRARY_METADATA, CHECKSUMS, CPU_LEVELS, MAIN_NAME)
+_DATA = (*BLOB_SYMBOLS, MANIFEST, LIBRARY_METADATA, CHECKSUMS, CPU_LEVELS, LEFT_OUT, MAIN_NAME)
 
 
 def link_library(

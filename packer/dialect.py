@@ -11,6 +11,7 @@ from runtime.abi import (
     CPU_LEVELS,
     FACT_PREFIX,
     FUNCTION_PREFIX,
+    LEFT_OUT,
     LIBRARY_METADATA,
     MAIN_NAME,
     MANIFEST,
@@ -50,7 +51,7 @@ class Naming:
 
     Attributes
     ----------
-    blob, manifest, metadata, sbom, checksums, cpu_levels, entry : str
+    blob, manifest, metadata, sbom, checksums, cpu_levels, left_out, entry : str
         The symbols of the data; that of `entry` contains the name of the entry function.
     register : str
         The function with which a constructor registers the symbols; empty without `system_lib`.
@@ -88,6 +89,7 @@ class Naming:
         self.sbom = prefix + SBOM
         self.checksums = prefix + CHECKSUMS
         self.cpu_levels = prefix + CPU_LEVELS
+        self.left_out = prefix + LEFT_OUT
         self.entry = prefix + MAIN_NAME
 
     def fact(self, function: str) -> str:

@@ -15,6 +15,7 @@ from runtime.serial.serializer import merge_host_code
 from runtime.stream import FileRange
 
 from .declare.glue import Glue
+from .declare.left_out import dump_left_out
 from .dialect import Dialect, Naming
 from .embed import Embed, find_embedders
 from .embed.contents import checksums_of, record_of, symbols_of
@@ -221,7 +222,8 @@ def export_library(
         symbols |= empty
         char = find_target(triple).machine.char
         constants = functions_with_constants(module)
-        glue = Glue(functions, entry, naming, char, link.levels.record, constants)
+        left_out = dump_left_out(hosts, {function.name for function in functions})
+        glue = Glue(functions, entry, naming, char, link.levels.record, constants, left_out)
         checksums = checksums_of(glue.symbols, glue.texts, lines)
         required = [naming.checksums, *glue.symbols] if hosts else []
         if hosts:

@@ -344,6 +344,12 @@ def parse_blob(
 def is_provided(name: str, /) -> bool:
     """Return True if a load binds an undefined function of this name to the core."""
 
+def left_out_hint(record: memoryview, name: str, /) -> str:
+    """Return why an export left a function out, as the end of a message.
+
+    It is an empty text if the record does not name the function, or is damaged.
+    """
+
 def has_variable(name: str, /) -> bool:
     """Return True if the environment has a variable."""
 

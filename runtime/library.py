@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ._core import left_out_hint
 from .abi import (
     BINARY_SERIALIZABLE,
     FACT_PREFIX,
     FUNCTION_PREFIX,
+    LEFT_OUT,
     MAIN_NAME,
     RUNNABLE,
 )
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ._core import Library
+    from ._core import Library, SystemLibrary
     from .stream import Writer
     from .tensors.tensor import Tensor
 
@@ -121,7 +123,9 @@ class LibraryModule(Module):
         return FunctionNotFoundError(text, name=name, module=self.type_key)
 
     def how_to_declare(self, name: str) -> str:
-        """Say how to declare a C function of the file, whose type is unknown."""
+        """Say why the export left a function out, or how to declare one whose type is unknown."""
+        if why := why_left_out(self._library, name):
+            return why
         if not (name.isascii() and name.isprintable() and self._library.address(name)):
             return ""
         load = f"runtime.load({self.path!r}, functions={{{name!r}: "
@@ -169,6 +173,17 @@ class LibraryModule(Module):
 
     def __repr__(self) -> str:
         return f"<LibraryModule {self.path!r}>"
+
+
+def why_left_out(library: Library | SystemLibrary, name: str) -> str:
+    """Return why the export left a function out, as the end of a message; "" if it is not known."""
+    if not (name.isascii() and name.isprintable()):
+        return ""
+    try:
+        record = library.data(LEFT_OUT)
+    except LibraryLoadError:  # of this symbol: the missing function is the error
+        return ""
+    return left_out_hint(record, name) if record is not None else ""
 
 
 def find_weight(modules: list[LibraryModule], name: str) -> Tensor:

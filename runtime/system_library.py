@@ -8,7 +8,7 @@ from ._core import SystemLibrary
 from .abi import RUNNABLE
 from .error import FunctionNotFoundError
 from .late_tree import tree_of, with_key
-from .library import LibraryModule
+from .library import LibraryModule, why_left_out
 from .module import Module
 
 TYPE_CHECKING = False
@@ -35,9 +35,8 @@ class SystemLibraryModule(LibraryModule):
     _carries_imports = False
 
     def how_to_declare(self, name: str) -> str:
-        """Return "": every function of a model is registered with its type."""
-        del name
-        return ""
+        """Say why an export left a function out: the others are registered with their types."""
+        return why_left_out(self._library, name)
 
     def _not_found(self, name: str, query_imports: bool) -> FunctionNotFoundError:
         if self._library.symbols(""):

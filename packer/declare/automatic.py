@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from runtime.error import ExportError
 
@@ -12,7 +12,7 @@ from .c.parser import CSyntaxError
 from .c.scope import Scope, parsed
 from .c.text import Chunk, chunks_of, without_labels
 from .c.tokens import NUMBER_WORDS, RESERVED
-from .c.types import Function
+from .c.types import Function, render
 from .c_type import OWN_PREFIXES, PACKED, FunctionReader, check_frees
 from .declaration import AUTO, Declaration, FunctionDeclaration
 
@@ -24,9 +24,25 @@ _INTERNAL = re.compile(r"(?<!\[)(?<!\[ )\b(static|__?inline(__)?|inline|typedef|
 _NEITHER = {*RESERVED, "main", "operator", "_Static_assert"}
 
 
-def functions_defined(
-    scope: Scope, module: str, changes: Mapping[str, Any]
-) -> tuple[tuple[Declaration, ...], dict[str, str]]:
+class Found(NamedTuple):
+    """The functions of a unit.
+
+    Attributes
+    ----------
+    made : tuple of Declaration
+        In the order of the unit.
+    left_out : dict of str to str
+        The other functions, each with the reason.
+    left_out_types : dict of str to str
+        The C declarations of the latter.
+    """
+
+    made: tuple[Declaration, ...]
+    left_out: dict[str, str]
+    left_out_types: dict[str, str]
+
+
+def functions_defined(scope: Scope, module: str, changes: Mapping[str, Any]) -> Found:
     """Return the functions of external linkage that a source defines, and those left out.
 
     Parameters
@@ -37,13 +53,6 @@ def functions_defined(
         The module, for messages.
     changes : mapping
         Functions to declare otherwise or to add; False leaves one out.
-
-    Returns
-    -------
-    declarations : tuple of Declaration
-        In the order of the source.
-    left_out : dict of str to str
-        The other functions, each with the reason.
     """
     chunks = [
         chunk
@@ -65,7 +74,7 @@ def functions_declared(
     is_own: Callable[[Chunk], bool],
     changes: Mapping[str, Any],
     only: Sequence[str] = (),
-) -> tuple[tuple[Declaration, ...], dict[str, str]]:
+) -> Found:
     """Return the functions that a header declares, and those left out, as `functions_defined` does.
 
     Parameters
@@ -127,36 +136,36 @@ class _Reader:
         self.is_called = is_called
         self.made: dict[str, Declaration] = {}
         self.left_out: dict[str, str] = {}
+        self.types: dict[str, str] = {}
 
     def add(self, chunk: Chunk, reason: str = "") -> None:
         """Add the functions of one declaration, or leave them out for a reason."""
         if chunk.is_old_style:
             name = _name_of(chunk)
             types = f"types inside the parentheses, as in 'int {name}(int a)'"
-            self.leave_out(name, f"an old-style definition, expected {types}; rewrite it so")
+            reason = f"an old-style definition, expected {types}; rewrite it so"
+            self.leave_out(name, chunk.text, reason)
             return
         try:
             found = parsed(chunk)
         except CSyntaxError as error:
-            self.leave_out(_name_of(chunk), reason or self.unreadable(chunk, error))
+            self.leave_out(_name_of(chunk), chunk.text, reason or self.unreadable(chunk, error))
             return
         for declared in found:
             function = self.scope.resolved(declared.type)
             if isinstance(function, Function) and self.is_new(declared.name):
-                if reason:
-                    self.leave_out(declared.name, reason)
-                else:
-                    self.add_function(declared.name, function)
+                self.add_function(declared.name, function, reason)
 
     def is_new(self, name: str) -> bool:
         """Return True for the name of a function that may be exported and is not yet."""
         is_name = bool(name) and name not in _NEITHER and not name.startswith(OWN_PREFIXES)
         return is_name and name not in self.made and name not in self.changes
 
-    def leave_out(self, name: str, reason: str) -> None:
+    def leave_out(self, name: str, declaration: str, reason: str) -> None:
         """Report why a function is not exported, unless another declaration of it is."""
         if self.is_new(name):
             self.left_out[name] = reason
+            self.types[name] = declaration.rstrip("; ")
 
     def unreadable(self, chunk: Chunk, error: CSyntaxError) -> str:
         """Return why a declaration cannot be read."""
@@ -164,8 +173,11 @@ class _Reader:
             return "its type is of C++, expected numbers, text and pointers to structs, as in C"
         return f"cannot be read as C{f': {error}' if str(error) else ''}"
 
-    def add_function(self, name: str, function: Function) -> None:
-        """Add one function, unless it cannot be exported."""
+    def add_function(self, name: str, function: Function, reason: str) -> None:
+        """Add one function, unless there is a reason against it, or it cannot be exported."""
+        if reason:
+            self.leave_out(name, render(function, name), reason)
+            return
         try:
             reader = FunctionReader(self.module, name, None, self.scope)
             whole = FunctionDeclaration(symbol=name if self.is_called else "")
@@ -173,7 +185,7 @@ class _Reader:
             self.left_out.pop(name, None)
         except ExportError as error:
             prefix = f"{self.module}: function {name!r}: "
-            self.left_out[name] = error.message.removeprefix(prefix)
+            self.leave_out(name, render(function, name), error.message.removeprefix(prefix))
 
     def add_changed(self, name: str) -> None:
         """Add a function that the user declares, or one that is found with the user's options."""
@@ -183,12 +195,13 @@ class _Reader:
         reader = FunctionReader(self.module, name, None, self.scope)
         self.made[name] = reader.declaration(given, symbol=name if self.is_called else "")
 
-    def result(self) -> tuple[tuple[Declaration, ...], dict[str, str]]:
+    def result(self) -> Found:
         for name in self.changes:
             self.add_changed(name)
         made = tuple(self.made.values())
         check_frees(made, self.module)
-        return made, self.left_out
+        types = {name: self.types[name] for name in self.left_out}
+        return Found(made, self.left_out, types)
 
 
 def table_lines(declarations: Iterable[Declaration]) -> list[str]:

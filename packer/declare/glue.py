@@ -64,6 +64,8 @@ class Glue:
         The record of the CPU levels.
     constants : collection of str
         The functions that get constants: a call before their ``__init_`` function ran is refused.
+    left_out : str
+        The record of the functions that are left out; empty without any.
 
     Attributes
     ----------
@@ -73,7 +75,7 @@ class Glue:
         The same of the declared functions that are packed C functions themselves.
     texts : dict of str to str
         The symbols that are data, and their text without the NUL: the facts, the entry, the CPU
-        levels.
+        levels, the functions that are left out.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Glue:
         char: str,
         cpu_levels: str | None = None,
         constants: Collection[str] = (),
+        left_out: str = "",
     ) -> None:
         declarations = [with_char(declaration, char) for declaration in declarations]
         self._naming = naming
@@ -117,6 +120,9 @@ class Glue:
         if cpu_levels is not None:
             self.texts[naming.cpu_levels] = cpu_levels
             self._define_text("dso_cpu_levels", naming.cpu_levels, cpu_levels)
+        if left_out:
+            self.texts[naming.left_out] = left_out
+            self._define_text("dso_left_out", naming.left_out, left_out)
 
     def source(self, checksums: str) -> str:
         """Return the text of glue.c, with the text of the checksums of the library."""

@@ -8,6 +8,7 @@ from runtime.abi import (
     CPU_LEVELS,
     FACT_PREFIX,
     FUNCTION_PREFIX,
+    LEFT_OUT,
     LIBRARY_BIN,
     LIBRARY_METADATA,
     MAIN_NAME,
@@ -24,6 +25,7 @@ _OWN = {
     LIBRARY_METADATA: "the metadata of the library: version, license, ...",
     CHECKSUMS: "the checksums: the exported symbols and their CRC-32",
     CPU_LEVELS: "the CPU levels that the code was compiled for",
+    LEFT_OUT: "the functions that the export left out, with the reasons",
     SIGNATURE: "the room for the signature of the file",
     SBOM: "the bill of materials, CycloneDX",
     MAIN_NAME: "the name of the entry",
@@ -62,7 +64,8 @@ _PREFIXES = {
 }
 # A statically linked model defines these with its prefix.
 _PREFIXED = (
-    *(MODULE_BLOB, LIBRARY_BIN, MANIFEST, LIBRARY_METADATA, CHECKSUMS, CPU_LEVELS, MAIN_NAME),
+    *(MODULE_BLOB, LIBRARY_BIN, MANIFEST, LIBRARY_METADATA, CHECKSUMS, CPU_LEVELS),
+    *(LEFT_OUT, MAIN_NAME),
     *CONTEXT_SYMBOLS,
 )
 

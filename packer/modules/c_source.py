@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from runtime.modules.source import CarriedSourceModule
 
+    from ..declare.automatic import Found
     from ..declare.c_type import Functions
     from ..declare.declaration import Declaration
     from ..target import Target
@@ -113,6 +114,7 @@ class CSourceModule(HostModule):
         self.options = compiler_options(include, define, options)
         self.libraries = library_names(libraries)
         self.left_out: dict[str, str] = {}
+        self.left_out_types: dict[str, str] = {}
         self.is_read = functions == AUTO or (
             isinstance(functions, Mapping) and AUTO in functions.values()
         )
@@ -130,9 +132,14 @@ class CSourceModule(HostModule):
         scope = Scope(self._preprocessed, code, is_open=False, is_cpp=self.fmt != "c")
         changes = dict(functions) if isinstance(functions, Mapping) else {}
         if functions == AUTO or changes.pop(EVERY, None) == AUTO:
-            made, self.left_out = functions_defined(scope, repr(self), changes)
-            return made
+            found = functions_defined(scope, repr(self), changes)
+            return self._take(found)
         return parse_functions(functions, module=repr(self), entry="main", scope=scope)
+
+    def _take(self, found: Found) -> tuple[Declaration, ...]:
+        """Store what was left out, and return the functions."""
+        self.left_out, self.left_out_types = found.left_out, found.left_out_types
+        return found.made
 
     def _preprocessed(self) -> str:
         """Return what the compiler reads of the source, with the line markers."""

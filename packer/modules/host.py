@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.abi import DSO_EXPORTABLE
@@ -66,6 +67,10 @@ class HostModule(Module):
         Further options for the linker driver: the path of a library, ``-Wl,-rpath,DIR``.
     is_complete : bool
         True if the linker must find every symbol that the code needs.
+    left_out : mapping of str to str
+        The functions that are not exported, each with the reason.
+    left_out_types : mapping of str to str
+        The C declarations of these functions, as far as they are known.
     """
 
     property_mask = DSO_EXPORTABLE
@@ -73,6 +78,8 @@ class HostModule(Module):
     libraries: tuple[str, ...] = ()
     link_options: tuple[str, ...] = ()
     is_complete = False
+    left_out: Mapping[str, str] = MappingProxyType({})
+    left_out_types: Mapping[str, str] = MappingProxyType({})
 
     @abstractmethod
     def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:

@@ -128,9 +128,7 @@ class HeaderModule(CSourceModule):
             raise ExportError(text, module=self.type_key)
         scope = Scope(self._preprocessed, is_open=False, is_cpp=self.fmt != "c")
         for is_own in (self._own.has, self._own.is_beside):
-            made, self.left_out = functions_declared(
-                scope, repr(self), is_own, functions, self._only
-            )
+            made = self._take(functions_declared(scope, repr(self), is_own, functions, self._only))
             if made or self.left_out or self._chosen:
                 return made
         check_syntax(*self._unit())
@@ -167,8 +165,9 @@ class HeaderModule(CSourceModule):
         kept = tuple(d for d in self.functions if d.name not in missing)
         if not missing or not kept:
             return False
-        self.functions = kept
+        made, self.functions = self.functions, kept
         self.left_out.update(sorted(missing.items()))
+        self.left_out_types.update((d.name, d.prototype) for d in made if d.name in missing)
         return True
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@
 #include "abi/raised.h"
 #include "abi/text.h"
 #include "device/tensor_object.h"
+#include "library/left_out.h"
 #include "library/packed.h"
 #include "module/host.h"
 #include "module/names.h"
@@ -116,8 +117,19 @@ static int visit_functions(dso_module *self, dso_visit_function visit, void *con
   return status;
 }
 
+/* A record that cannot be read counts as none. */
+static char *why_left_out(const struct origin *origin, const char *name) {
+  const uint8_t *bytes;
+  size_t nbytes;
+  int status = origin->type->data(origin, LEFT_OUT_SYMBOL, &bytes, &nbytes);
+  if (status < 0) raised_forget();
+  return status > 0 ? left_out_hint(bytes, nbytes, name) : NULL;
+}
+
 static char *hint(dso_module *self, const char *name) {
   const struct origin *origin = origin_of(self);
+  char *why = why_left_out(origin, name);
+  if (why != NULL) return why;
   return origin->type->hint != NULL ? origin->type->hint(origin, name) : NULL;
 }
 

@@ -12,6 +12,7 @@
 #include "python/elf_file.h"
 #include "python/host.h"
 #include "library/import_cache.h"
+#include "library/left_out.h"
 #include "library/provided.h"
 #include "python/call/function.h"
 #include "python/call/handle.h"
@@ -56,6 +57,17 @@ static PyObject *core_json_count(PyObject *Py_UNUSED(module), PyObject *text) {
   struct json_counts counts = json_count(bytes, (size_t)nbytes);
   return Py_BuildValue("(nnn)", (Py_ssize_t)counts.depth, (Py_ssize_t)counts.values,
                        (Py_ssize_t)counts.digits);
+}
+
+static PyObject *core_left_out_hint(PyObject *Py_UNUSED(module), PyObject *args) {
+  Py_buffer view;
+  const char *name;
+  if (!PyArg_ParseTuple(args, "y*s:left_out_hint", &view, &name)) return NULL;
+  char *text = left_out_hint(view.buf, (size_t)view.len, name);
+  PyBuffer_Release(&view);
+  PyObject *hint = PyUnicode_FromString(text != NULL ? text : "");
+  free(text);
+  return hint;
 }
 
 static PyObject *core_is_provided(PyObject *Py_UNUSED(module), PyObject *name) {
@@ -130,6 +142,9 @@ static PyMethodDef core_methods[] = {
     {"cuda_images", core_cuda_images, METH_O,
      "cuda_images($module, data, /)\n--\n\n"
      "(kind, capability, suffix) of each image in PTX, a cubin or a fatbin."},
+    {"left_out_hint", core_left_out_hint, METH_VARARGS,
+     "left_out_hint($module, record, name, /)\n--\n\n"
+     "Return why an export left a function out, as the end of a message, or an empty text."},
     {"is_provided", core_is_provided, METH_O,
      "is_provided($module, name, /)\n--\n\n"
      "Return True if a load binds an undefined function of this name to the core."},

@@ -249,10 +249,10 @@ class TestLibraries010:
             module["scale"](np.ones(4, "float32"), 4, 2.0)
 
 
-def test_a_function_that_an_export_left_out_gets_no_invented_type(tmp_path: Path) -> None:
+def test_a_function_that_an_export_did_not_read_gets_no_invented_type(tmp_path: Path) -> None:
     """The library does not have its type; the message says what prints it."""
     code = "int add(int a) { return a; }\nint alloc(int n, ...) { return n; }\n"
-    source = packer.CSourceModule(code, functions="auto")
+    source = packer.CSourceModule(code, functions={"add": "auto"})
     module = runtime.load(packer.export_library(source, tmp_path / "a.so"))
     text = "has a C function 'alloc' without a declaration: export it with --function"
     text += " 'alloc=<its C type>', or load it with runtime.load"
