@@ -1,7 +1,8 @@
 /* The extension module runtime._core: its types and its functions. */
+#include "python/address.h"
+
 #include <stdlib.h>
 
-#include "python/address.h"
 #include "python/call/call_sequence.h"
 #include "python/built_in.h"
 #include "python/copy_range.h"
