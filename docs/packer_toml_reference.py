@@ -23,7 +23,7 @@ LIBRARY = {
     "allow_undefined": (
         "array of strings",
         'Patterns of symbols that the process provides, as `["cu*"]`: no library of the link has '
-        "to define them ([linking.md](linking.md)).",
+        "to define them ([linking.md](../linking.md)).",
     ),
     "addons": ("array of paths", "Further objects and archives to link."),
     "system_lib": ("boolean", "Register the modules at start-up, for static linking."),
