@@ -99,7 +99,7 @@ def make_model(*variants: Variant) -> runtime.Module:
         model.import_module(module)
     functions = model.function_names()[-len(variants) :]
     record = graph_record(variants, functions, weights, {})
-    model.import_module(runtime.SafetensorsModule(weights.file({KEY: record})))
+    model.import_module(weights.module({KEY: record}))
     return model
 
 
