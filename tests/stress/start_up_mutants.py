@@ -4,7 +4,7 @@ python tests/stress/start_up_mutants.py [COUNT] [SEED]
 
 An instruction of a library of tests/data/start_up is replaced by another one, exchanged with its
 neighbour, or moved back by an insertion; the others are assembled by clang. An accepted mutant must
-have the instructions of one of these libraries, as llvm-objdump reads them.
+have the instructions of one of these libraries, or of `ELSEWHERE`, as llvm-objdump reads them.
 """
 
 from __future__ import annotations
@@ -57,6 +57,19 @@ _TARGETS = {
     "x86-64": ["--target=x86_64-linux-gnu"],
     "aarch64": ["--target=aarch64-linux-gnu", "-march=armv8.5-a+memtag"],
     "riscv": ["--target=riscv64-linux-gnu", "-march=rv64gc", "-mno-relax"],
+}
+# Start-up code that compilers elsewhere emit, one instruction away from that of the corpus: crti.o
+# with BTI, and GCC's clean-up as manylinux has it.
+_BTI = ("aarch64", "hint\t#34", "stp\tx29, x30, [sp, #-16]!", "mov\tx29, sp")
+_LEAVE = ("ldp\tx29, x30, [sp], #16", "ret")
+ELSEWHERE = {
+    (*_BTI, *_LEAVE),
+    (*_BTI, "bl\tADDRESS", *_LEAVE),
+    (
+        *("x86-64", "endbr64", "cmpb\t$0, ADDRESS(%rip)", "jne\t+45", "pushq\t%rbp"),
+        *("cmpq\t$0, ADDRESS(%rip)", "movq\t%rsp, %rbp", "je\t+14", "leaq\tADDRESS(%rip), %rdi"),
+        *("callq\tADDRESS", "callq\tADDRESS", "movb\t$1, ADDRESS(%rip)", "popq\t%rbp", "retq"),
+    ),
 }
 _ENDS = re.compile(r"(rep\S* )?(retq?|jmpq?|b|br|j|jr)$")
 _TARGET = re.compile(r"0x([0-9a-f]+)$")
@@ -194,7 +207,7 @@ def main(count: int = 100_000, seed: int = 31) -> int:
         corpus = {path: path.read_bytes() for path in sorted(CORPUS.glob("*.so"))}
         libraries = {path: Library(path, data) for path, data in corpus.items()}
         others = {name: assembled(name, folder) for name in INSERTED}
-        known = set[tuple[str, ...]]().union(*(each.functions() for each in libraries.values()))
+        known = ELSEWHERE.union(*(each.functions() for each in libraries.values()))
         for _ in range(count):
             path, data = chance.choice([*corpus.items()])
             mutant = mutate(data, libraries[path], others[libraries[path].machine], chance)
