@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
-import runtime
 from runtime.error import ExportError, ToolchainError, near_names
 
 from ..target import Target, find_target, native_triple
 from ..toolchain.preprocess import preprocess
+from .features import feature_bits
 from .table import LEVELS, NATIVE, Level, levels_of
 
-_HEADER = Path(runtime.__file__).parent / "include" / "dso_cpu.h"
 _OPTIONS = {"x86_64": "-march=native", "aarch64": "-mcpu=native"}
 # The macro that a compiler defines if its code may use a feature, unless it is __FEATURE__.
 _MACROS = {
@@ -85,7 +83,7 @@ def _native(target: Target) -> Level:
     if (option := _OPTIONS.get(here.name)) is None:
         raise ExportError(f"cpu: 'native' is unknown for {here.name}; drop it")
     macros = set(re.findall(r"^#define (\w+)", preprocess(b"", "c", (option, "-dM")), re.MULTILINE))
-    features = [name for name in feature_names(here.name) if _macros_of(name) & macros]
+    features = [name for name in feature_bits(here.name) if _macros_of(name) & macros]
     if not features:
         text = f"cpu: the compiler defines no macro of a feature for {option}, expected some"
         raise ToolchainError(f"{text}; name levels instead of 'native'")
@@ -95,10 +93,3 @@ def _native(target: Target) -> Level:
 def _macros_of(name: str) -> set[str]:
     default = (f"__{name.upper()}__", f"__ARM_FEATURE_{name.upper()}")
     return {_MACROS[name]} if name in _MACROS else {*default}
-
-
-def feature_names(machine: str) -> list[str]:
-    """Return the features that dso_cpu.h finds on a machine, in its order."""
-    text = _HEADER.read_text(encoding="utf-8")
-    part = text.partition(f"defined(__{machine}__)")[2].partition("#e")[0]
-    return re.findall(r"^ +X\((\w+),", part, re.MULTILINE)

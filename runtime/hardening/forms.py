@@ -15,11 +15,13 @@ plt NAME      a stub that jumps to NAME
 form NAME     a function of this form
 handle        8 bytes that the loader fills with their own address (``__dso_handle``)
 flag, object  1 and 64 zeroed bytes, which nothing else uses
+slots         ``num_slots`` addresses of this library's code, which the loader does not call
+tables N      read-only: N bytes for each of ``num_levels``, and 4 for each of their slots
 frames        tables for unwinding this library's functions, and no others
 own           an address in this library
 clones        any address: the form compares it with itself
 page          the upper bits of an address, which later holes complete
-any           any number
+any, num_*    any number
 ============= =====================================================================
 
 Holes of a form with equal targets contain equal addresses.
@@ -67,7 +69,7 @@ class StartUp:
 
     def __init__(self, image: Image, machine: Machine) -> None:
         self._image, self._machine = image, machine
-        self._stores: set[tuple[int, int]] = set()
+        self._stores: set[tuple[int, int, str]] = set()
 
     def check(self, form: str, address: int) -> None:
         """Compare the code at an address with the alternatives of a form.
@@ -83,8 +85,9 @@ class StartUp:
             if found is None:
                 continue
             try:
+                numbers = {hole.target: value for hole, value in found.items()}
                 for hole, value in found.items():
-                    self._check_hole(hole, value, name)
+                    self._check_hole(hole, value, name, numbers)
             except OwnCodeError as error:
                 reason = error
             else:
@@ -123,7 +126,7 @@ class StartUp:
         left = segment.address + segment.nbytes - place
         return bytes(self._image.at(place, max(0, min(nbytes, left))))
 
-    def _check_hole(self, hole: Hole, address: int, outer: str) -> None:
+    def _check_hole(self, hole: Hole, address: int, outer: str, numbers: Mapping[str, int]) -> None:
         target, name = hole.target, hole.name or outer
         if target == "got":
             self._check_filled(address, name)
@@ -134,7 +137,13 @@ class StartUp:
             if len(found) != 1 or self._relative(found[0]) != address or found[0].place != address:
                 raise OwnCodeError(f"finalises another library than itself, by {address:#x}")
         elif target in _ZEROED:
-            self._check_zeroed(address, _ZEROED[target])
+            self._check_zeroed(address, _ZEROED[target], target)
+        elif target == "slots":
+            self._check_slots(address, 8 * numbers["num_slots"])
+        elif target == "tables":
+            nbytes = numbers["num_levels"] * (int(name) + 4 * numbers["num_slots"])
+            if len(self._code(address, nbytes)) != nbytes:
+                raise OwnCodeError(f"reads {nbytes} bytes at {address:#x}, which are not all code")
         elif target == "own" and self._image.segment_at(address) is None:
             raise OwnCodeError(f"finalises another library than itself, by {address:#x}")
         elif target == "frames" and not describes_own_code(self._image, address):
@@ -151,15 +160,30 @@ class StartUp:
         if symbol.section != 0 or found[0].addend != 0 or symbol.name != name:
             raise OwnCodeError(f"calls {symbol.name!r}")
 
-    def _check_zeroed(self, address: int, nbytes: int) -> None:
+    def _check_slots(self, address: int, nbytes: int) -> None:
+        """Refuse to store addresses anywhere but in pointers to code that only this code uses."""
+        image = self._image
+        found = sorted(image.relocations_at(address, nbytes))
+        places = [relocation.place for relocation in found]
+        values = [self._relative(relocation) for relocation in found]
+        segments = [image.segment_at(value) if value else None for value in values]
+        is_code = all(segment is not None and segment.flags & PF_X for segment in segments)
+        is_each = 8 * len(places) == nbytes and [*range(address, address + nbytes, 8)] == places
+        if not is_each or not is_code:
+            raise OwnCodeError(f"stores at {address:#x}, expected addresses of code there")
+        for start, size in image.arrays():
+            if start < address + nbytes and address < start + size:
+                raise OwnCodeError(f"stores at {address:#x}, whose functions the loader calls")
+
+    def _check_zeroed(self, address: int, nbytes: int, target: str) -> None:
         """Refuse to store where the file or the loader stores something."""
         segment = self._image.segment_at(address, nbytes)
         if segment is None or not segment.flags & PF_W:
             raise OwnCodeError(f"stores at {address:#x}, which is no variable")
         if address < segment.address + segment.nbytes:
             raise OwnCodeError(f"stores at {address:#x}, which is not a zeroed variable")
-        self._stores.add((address, nbytes))
-        overlapping = [1 for at, n in self._stores if at < address + nbytes and address < at + n]
+        self._stores.add((address, nbytes, target))
+        overlapping = [1 for at, n, _ in self._stores if at < address + nbytes and address < at + n]
         if self._image.relocations_at(address, nbytes) or len(overlapping) > 1:
             raise OwnCodeError(f"stores at {address:#x}, which has another use")
 

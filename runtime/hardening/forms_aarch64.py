@@ -6,6 +6,7 @@ From GCC's crtstuff.c and lse-init.c and glibc's crti.S; stubs of GNU ld, gold, 
 from __future__ import annotations
 
 from .encodings import Encoding, Machine, signed
+from .forms_levels import ENCODINGS, LEVELS_AARCH64
 
 _NOP, _BTI, _PACIASP, _AUTIASP, _RET = "d503201f", "d503245f", "d503233f", "d50323bf", "d65f03c0"
 _ENTER, _LEAVE = "a9bf7bfd 910003fd", "a8c17bfd"
@@ -40,6 +41,7 @@ _FORMS = {
         # init_have_lse_atomics of libgcc
         f"{_LSE} {_RET}",
         f"{_PACIASP} {_LSE} {_AUTIASP} {_RET}",
+        LEVELS_AARCH64,
     ),
     # __do_global_dtors_aux
     "destructor": (
@@ -130,6 +132,7 @@ AARCH64 = Machine(
     symbolic=(257, 1025, 1026),
     forms=_FORMS,
     encodings={
+        **ENCODINGS,
         "x0": _address(0),
         "x1": _address(1),
         "[x0]": _contents(0, 0),

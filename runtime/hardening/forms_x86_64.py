@@ -7,6 +7,7 @@ and mold.
 from __future__ import annotations
 
 from .encodings import Encoding, Machine, signed
+from .forms_levels import ENCODINGS, LEVELS_X86_64
 
 _INIT = (
     "4883ec08 488b05 {rel got __gmon_start__} 4885c0 7402 ffd0 4883c408 c3",
@@ -34,6 +35,7 @@ _TEXTS = {
         "55 4889e5 f605 {rel1 flag} 01 0f8405000000 e92f000000 c605 {rel1 flag} 01"
         " 488b05 {rel got __register_frame_info} 4885c0 0f8418000000 e900000000"
         " 488d3d {rel frames} 488d35 {rel object} e8 {rel plt __register_frame_info} 5d c3",
+        LEVELS_X86_64,
     ),
     # __do_global_dtors_aux
     "destructor": (
@@ -74,6 +76,7 @@ X86_64 = Machine(
     symbolic=(1, 6, 7),
     forms=_TEXTS,
     encodings={
+        **ENCODINGS,
         "rel": (Encoding(4, 0, 0, lambda place, code, _: place + 4 + signed(code, 0, 32)),),
         "rel1": (Encoding(4, 0, 0, lambda place, code, _: place + 5 + signed(code, 0, 32)),),
         "imm": (Encoding(4, 0, 0, lambda _, code, __: code),),

@@ -106,6 +106,15 @@ class Image:
         """Return the strings that tags point to, in order."""
         return [self._text(self._strings() + value) for value in self.values(*tags)]
 
+    def arrays(self) -> list[tuple[int, int]]:
+        """Return the place and size of each array of functions that the loader calls."""
+        tags = (
+            (DT_INIT_ARRAY, DT_INIT_ARRAYSZ),
+            (DT_FINI_ARRAY, DT_FINI_ARRAYSZ),
+            (DT_PREINIT_ARRAY, DT_PREINIT_ARRAYSZ),
+        )
+        return [(at, n) for tag, size in tags for at in self.values(tag) for n in self.values(size)]
+
     def at(self, address: int, nbytes: int) -> memoryview:
         """Return the bytes of the file that a load maps at an address."""
         offset = self._offset(address, nbytes)

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from packer.levels.choice import _macros_of, feature_names
+from packer.levels.choice import _macros_of
+from packer.levels.features import feature_bits
 from packer.levels.record import CpuRecord, dump_record, parse_record
 from packer.levels.table import LEVELS, levels_of
 
@@ -30,7 +31,7 @@ def test_features_of_a_level_are_those_of_the_compiler(level) -> None:
     """Code may use no feature that the load does not ask for."""
     found = macros(COMPILERS[level.machine], *level.options)
     base = {"x86_64": set(), "aarch64": {"fp", "asimd"}}[level.machine]
-    used = {name for name in feature_names(level.machine) if _macros_of(name) & found} | base
+    used = {name for name in feature_bits(level.machine) if _macros_of(name) & found} | base
     assert used - WITHOUT_MACRO == {*level.features} - WITHOUT_MACRO
 
 
@@ -40,7 +41,7 @@ def test_levels_contain_the_lower_ones(machine) -> None:
     levels = list(levels_of(machine).values())
     for lower, higher in zip(levels, levels[1:], strict=False):
         assert {*lower.features} < {*higher.features}
-    assert {*levels[-1].features} <= {*feature_names(machine)}
+    assert {*levels[-1].features} <= {*feature_bits(machine)}
 
 
 def test_record_is_read_as_written() -> None:
