@@ -63,7 +63,6 @@ _FORMS = {
         f"{_STUB} d61f0220",
         f"{_BTI} {_STUB} d61f0220",
         f"{_STUB} d503219f d61f0220",
-        f"{_BTI} {_STUB} d503219f d61f0220",
         "{[x16] got} d61f0220",
         f"{_BTI} {{[x16] got}} d61f0220",
     ),

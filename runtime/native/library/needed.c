@@ -74,7 +74,7 @@ static int search(struct needed *self, const char *text, int *is_searched) {
 
 static int find(struct needed *self, int *is_searched) {
   const char *runpath = text_of(self, DT_RUNPATH);
-  char *process = loader_folders();
+  char *process = self->is_of_system ? heap_copy_text("") : loader_folders();
   if (process == NULL) return load_error_memory(self->error);
   const char *texts[] = {runpath == NULL ? text_of(self, DT_RPATH) : NULL,
                          *process != '\0' ? process : NULL, runpath};
@@ -89,8 +89,43 @@ static int find(struct needed *self, int *is_searched) {
 
 /* ---- Libraries of the system */
 
+/* Open what the library at `path` needs, each from the system: for these names too ld.so would
+ * search the folders of the process first. */
+static int open_needed_of_system(struct needed *self) {
+  void *handle = dlopen(self->path, RTLD_NOLOAD | RTLD_NOW);
+  if (handle != NULL) return dlclose(handle);    /* it is open with all that it needs */
+  if (self->depth == NEEDED_MAX_DEPTH) return 0; /* libraries of the system that need each other */
+  struct checked_file file;
+  if (checked_file_open(self->path, elf_native_machine(), &file, self->error) != 0) return -1;
+  int status = -1;
+  char *folder = heap_copy_text(self->path);
+  struct needed *inner = heap_new_zeroed(1, sizeof *inner);
+  if (folder == NULL || inner == NULL) (void)load_error_memory(self->error);
+  else {
+    *strrchr(folder, '/') = '\0';
+    inner->file = &file;
+    inner->folder = folder;
+    inner->opens_all = inner->is_of_system = 1;
+    inner->depth = self->depth + 1;
+    inner->error = self->error;
+    status = needed_next(inner);
+    if (status > 0) {
+      close(inner->descriptor);
+      status = load_error_set(self->error, "needed",
+                              "needs '%.1000s', which needs '%.1000s' from %.1000s, expected a "
+                              "library of the system",
+                              self->name, inner->name, inner->path);
+    }
+  }
+  free(inner);
+  free(folder);
+  checked_file_close(&file);
+  return status;
+}
+
 /* Open the library at `path`, for the rest of the process; ld.so must find it by the name. */
 static int open_system(struct needed *self) {
+  if (open_needed_of_system(self) != 0) return -1;
   void *handle = dlopen(self->path, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL)
     return load_error_set(self->error, "needed", "needs '%.1000s': %s", self->name, dlerror());
@@ -173,6 +208,7 @@ int needed_next(struct needed *self) {
   const struct elf_image *image = &self->file->image;
   while ((self->name = elf_dynamic_text(image, elf_at_file, self->file->bytes, DT_NEEDED,
                                         &self->index)) != NULL) {
+    if (strchr(self->name, '/') != NULL && self->is_of_system) continue; /* ld.so opens this path */
     if (strchr(self->name, '/') != NULL)
       return load_error_set(self->error, "needed",
                             "needs '%.1000s', expected a name without a folder; link it with "

@@ -14,6 +14,8 @@ struct needed {
   const struct checked_file *file;
   const char *folder; /* for $ORIGIN; "" for bytes, which have no folder */
   int opens_all;      /* the system's libraries are opened first, too */
+  int is_of_system;   /* the file is a library of the system, and needs only such */
+  int depth;          /* of these */
   struct load_error *error;
   size_t index;
   const char *name; /* in the file */

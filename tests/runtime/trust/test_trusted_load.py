@@ -507,6 +507,24 @@ def test_a_library_that_the_environment_leads_to_is_verified(
     assert not mark.exists()
 
 
+def test_what_a_library_of_the_system_needs_is_of_the_system(
+    needing: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the environment leads to another file; GCC's libmpfr needs libgmp."""
+    path, evil, mark = needing
+    outer = next(Path("/usr/lib").glob("*/libmpfr.so.6"), None)
+    if outer is None or not outer.with_name("libgmp.so.10").exists():
+        needs.system("libmpfr.so.6 and libgmp.so.10", "it has another compiler")
+    evil.rename(evil.with_name("libgmp.so.10"))
+    module = packer.CSourceModule("int half(int x) { return x / 2; }", functions="auto")
+    options = ["-Wl,--no-as-needed", f"-l:{outer.name}"]
+    packer.export_library(module, path, options=options)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(evil.parent))
+    mark.unlink(missing_ok=True)
+    assert run_python(FINDS, str(path), digest(path)) == 2
+    assert not mark.exists()
+
+
 @pytest.mark.parametrize("needing", ["elsewhere"], indirect=True)
 def test_what_a_carried_library_needs_is_verified(needing: tuple[Path, Path, Path]) -> None:
     """The carried library is a part of verified bytes; the library that it needs is not."""
