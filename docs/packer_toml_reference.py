@@ -6,6 +6,7 @@ from packer.dialect import Dialect
 from packer.embed import Embed
 from packer.project import LIBRARY_KEYS
 from packer.project.kinds import KINDS
+from packer.project.registry import find, problems
 from packer.toolchain.visibility import VISIBILITIES
 
 # key -> (type, meaning)
@@ -76,9 +77,6 @@ KIND_TEXTS = {
     "const_loader": "Constants for host code.",
     "safetensors": "Weights, stored byte for byte; `model.weights[name]` reads them.",
     "graph": "A graph of operators that host code computes, [graph.md](../graph.md).",
-    "onnx": "An ONNX model: operators, a program and weights, [onnx.md](../onnx.md).",
-    "torch": "A PyTorch model, [onnx.md](../onnx.md#pytorch).",
-    "numba": "Python functions that Numba compiles, [numba.md](../numba.md).",
     "python": "A module that a Python function makes.",
     "cuda": "CUDA kernels: PTX, cubin or fatbin, [devices.md](../devices.md#cuda).",
     "opencl": "OpenCL kernels: source, binary or SPIR-V, [devices.md](../devices.md#opencl).",
@@ -93,11 +91,6 @@ HOST_FUNCTIONS = (
     'the functions of C headers, of which `only = ["f"]` chooses some, and which other '
     'names change or, by `false`, leave out. `"auto"` as a type: the source has it; for the '
     "table: every function that C and C++ files define; [functions.md](../functions.md).",
-)
-SIGNATURES = (
-    "table",
-    "Function = signature, or an array of them, in place of those of its decorator: "
-    '`dist = "float64(float64[::1])"`.',
 )
 KERNELS = (
     "table of tables",
@@ -138,30 +131,31 @@ KEYS = {
     "graph": ("path", "The graph as JSON. Required."),
     "params": ("path", "A params dict file or a safetensors file with the parameters."),
     "name": ("string", 'The name of the function that makes an executor. Default: `"default"`.'),
-    "model": (
-        "path",
-        'The model. Of kind torch, the function that makes it: `"FILE.py:FUNCTION"` or '
-        '`"MODULE:FUNCTION"`. Required.',
-    ),
-    "input_shapes": (
-        "array of strings",
-        '`"x=1x3x224x224"`: the shapes of the inputs. An input that is named again begins the '
-        "next set of shapes.",
-    ),
-    "dynamic": ("array of strings", '`["batch"]`: the dimension that stays open.'),
-    "input_values": (
-        "array of strings",
-        '`["size=1,3,64,64"]`: inputs that decide shapes, with their values.',
-    ),
-    "only": ("array of strings", "The functions to export, beside those of `functions`."),
-    "timeout": ("number", "How many seconds a file may need until it is imported. Default: 60."),
-    "force": ("boolean", "Use a release of Numba that is not known to work."),
-    "blas": (
-        "string",
-        "The library of `np.dot` and `np.linalg`. Default: that of the package scipy-openblas64.",
-    ),
     "factory": ("string", '`"FILE.py:FUNCTION"`; called without arguments. Required.'),
     "fmt": ("string", "The format of the code. Default: the suffix of the source."),
+}
+
+# Kind of an importer -> its page.
+IMPORTERS = {"onnx": "onnx.md", "torch": "onnx.md", "numba": "numba.md"}
+# Type of a setting -> what the key contains.
+TYPES = {
+    "string": "string",
+    "strings": "array of strings",
+    "path": "path",
+    "boolean": "boolean",
+    "number": "number",
+    "table": "table",
+}
+_SEVERAL = (
+    "Several of them; the first imports the others. One of `model` and `sources` is required."
+)
+# The keys of the source, for importers of files and for those of Python functions.
+SOURCES = {
+    False: {"model": ("path", "The file."), "sources": ("array of paths", _SEVERAL)},
+    True: {
+        "model": ("string", '`"FILE.py:FUNCTION"` or `"MODULE:FUNCTION"`.'),
+        "sources": ("array of strings", _SEVERAL),
+    },
 }
 
 HEAD = """\
@@ -199,15 +193,23 @@ def page() -> str:
         if others := ", ".join(f"`{name}`" for name in names if name not in KIND_TEXTS):
             texts.append(f"- {others}: {OTHER_DEVICE}\n")
         parts.append(f"\n### kind = {title}\n\n{''.join(texts)}{rows}")
-    return "".join(parts)
+    return "".join([*parts, *map(_of_importer, IMPORTERS)])
+
+
+def _of_importer(kind: str) -> str:
+    """Return the section of an importer of this checkout."""
+    importer = find(kind)
+    assert importer is not None, problems()[kind]
+    source = SOURCES[importer.takes_names]
+    rows = {setting.name: (TYPES[setting.type], setting.text) for setting in importer.settings}
+    page = IMPORTERS[kind]
+    text = f"{importer.text[:1].upper()}{importer.text[1:]}; [{page}](../{page})."
+    return f'\n### kind = "{kind}"\n\n- `{kind}`: {text}\n{_rows({**source, **rows})}'
 
 
 def _described(kind: str, keys: tuple[str, ...]) -> dict[str, tuple[str, str]]:
     """The rows of one kind; two keys mean something else in device code."""
     rows = {key: HOST_FUNCTIONS if key == "functions" else KEYS[key] for key in keys}
-    if kind == "numba":
-        rows["functions"] = SIGNATURES
-        rows["sources"] = ("array of paths", "Python files; of several, each is a module.")
     if "fmt" in keys:
         rows["functions"] = KERNELS
         rows["sources"] = ("array of one path", "The file.")

@@ -46,7 +46,16 @@ except Exception as error:  # a user's runtime.py may raise anything
 # __init__.pyi lists the public names. Each is imported on first use: --help and an export of C
 # need neither llvmlite nor the modules that inspect.
 def __getattr__(name: str) -> Any:
-    return import_public(__name__, name)
+    try:
+        return import_public(__name__, name)
+    except AttributeError:
+        if not name.startswith("from_"):
+            raise
+        from .project.registry import find
+
+        if (importer := find(name.removeprefix("from_"))) is None:
+            raise
+        return importer.function()
 
 
 def __dir__() -> list[str]:

@@ -17,6 +17,8 @@ from .encrypt import encrypting as encrypting
 from .encrypt.keys import create_encryption_key as create_encryption_key
 from .export import export_library as export_library
 from .fatbin import create_fatbin as create_fatbin
+from .importers import Importer as Importer
+from .importers import Setting as Setting
 from .importers.header import HeaderModule as HeaderModule
 from .importers.header import from_header as from_header
 from .importers.numba import NumbaModule as NumbaModule

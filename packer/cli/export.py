@@ -20,6 +20,7 @@ from ..files.output import refuse_output_among_inputs
 from ..files.text import path_error, shown_path
 from ..modules.c_source import CSourceModule
 from ..project import PROJECT_FILE, Project, project_of_sources, read_project
+from ..project.registry import problems
 from ..project.sources import COMPILED, is_device_code, kind_of
 from ..toolchain.formats import FORMATS, format_of
 from ..toolchain.undefined import allowing
@@ -86,7 +87,7 @@ def _export(arguments: argparse.Namespace) -> None:
     write(_summary(output, project, time.monotonic() - started))
     if encrypted:
         write(f"encrypted: {', '.join(encrypted)}")
-    for note in project.inputs.notes:
+    for note in [*project.inputs.notes, *problems().values()]:
         write_error(f"packer: note: {note}")
     _write_functions(project, is_found=bool(arguments.sources or arguments.header))
 

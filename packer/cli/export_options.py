@@ -13,8 +13,7 @@ from ..project import PROJECT_FILE
 from ..toolchain.visibility import VISIBILITIES
 from .compiler_options import add_compiler_options, compiler_words
 from .executor_option import executor_text
-from .model_options import add_model_options, model_source
-from .numba_options import add_numba_options, numba_source
+from .importer_options import add_importer_options, importer_source
 from .parser import CommandParser
 from .trust_options import add_trust_options
 
@@ -98,8 +97,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     add("--legacy-calls", action="store_true", help=legacy)
     parser.add_link_options()
-    add_model_options(parser)
-    add_numba_options(parser)
     add_compiler_options(parser)
     add_trust_options(parser)
     every = "export each packer.toml in the folder OUTPUT (default: this one) and below"
@@ -108,11 +105,13 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--matrix", action="append", default=[], metavar="KEY=A,B", type=_matrix_row, help=matrix)
     where = "compile in threads:N, processes:N, or the executor that MODULE:FUNCTION returns"
     add("--executor", metavar="WHERE", type=executor_text, help=where)
+    importers = add_importer_options(parser, argv)
     arguments = parser.parse_paths(argv)
     if arguments.matrix and not arguments.all:
         parser.error("argument --matrix: needs --all")
     if arguments.all:
         _refuse_others(parser, arguments)
+    arguments.model = importer_source(parser, arguments, importers)
     if (arguments.sources or arguments.weights) and arguments.project is not None:
         parser.error("argument --project: not allowed with SOURCE or --weights")
     if arguments.header and arguments.project is not None:
@@ -123,7 +122,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         parser.error(
             "argument --encrypt: needs --encrypt-key; packer keygen --encryption makes one"
         )
-    arguments.model = numba_source(parser, arguments) or model_source(parser, arguments)
     has_code = arguments.sources or arguments.header or arguments.model
     if compiler_words(arguments) and not has_code:
         option = compiler_words(arguments)[0]

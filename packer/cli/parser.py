@@ -35,6 +35,11 @@ def parser_of(parse: Callable[[Sequence[str]], argparse.Namespace]) -> CommandPa
     raise AssertionError(f"{parse.__module__} parses without a CommandParser")
 
 
+def is_sought(argv: Sequence[str]) -> bool:
+    """Return True if `parser_of` asks for a parser with these arguments."""
+    return isinstance(argv, _Sought)
+
+
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Fits paragraphs to the terminal; a paragraph with an indented line keeps its lines."""
 
@@ -122,7 +127,7 @@ class CommandParser(argparse.ArgumentParser):
         Such a path that begins with ``-`` gets the prefix ``./``: argparse does not handle ``--``
         where options and positionals are mixed.
         """
-        if isinstance(argv, _Sought):
+        if is_sought(argv):
             raise _ParserFoundError(self)
         self._refuse_unknown(argv)
         words = [f"{word}=*" if word == _ALLOW else word for word in argv]

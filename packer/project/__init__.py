@@ -10,9 +10,7 @@
         static_library         sources, functions, libraries, levels
         const_loader           constants, by_symbol
         safetensors            sources
-        onnx                   model, input_shapes, dynamic, input_values
-        torch                  model
-        numba                  sources, functions, only, timeout, force, blas
+        onnx torch numba ...   model or sources, and the settings of the importer
         graph                  graph, params, name
         python                 factory
         cuda opencl hip ...    fmt, sources, functions; several cubins or PTX: a fatbin
@@ -41,16 +39,17 @@ from ..files.progress import Progress, silent
 from ..toolchain.build import building
 from ..toolchain.visibility import VISIBILITIES, Visibility
 from .inputs import Inputs
-from .kinds import KINDS, make_module, weight_modules
-from .model import ModelSource
+from .kinds import make_module, weight_modules
+from .registry import kind_of_table
 from .root import find_root
-from .script import ScriptSource
-from .sources import Functions, Imported, host_module, importing, is_device_code, source_of
+from .sources import Functions, Headers, host_module, importing, is_device_code, source_of
 from .table import Table
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Sequence
+
+    from .imported import ImportedSource
 
 PROJECT_FILE = "packer.toml"
 
@@ -153,7 +152,8 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
     modules: dict[str, Module] = {}
     with building(folder := Path(path).parent):  # the compiler reads sources and headers
         for name in order:
-            modules[name] = make_module(tables[name], [modules[other] for other in imports[name]])
+            table, others = tables[name], [modules[other] for other in imports[name]]
+            modules[name] = make_module(kind_of_table(table), table, others)
     return Project(modules[root], file.inputs, folder, **options)
 
 
@@ -164,7 +164,7 @@ def project_of_sources(
     options: Sequence[str] = (),
     *,
     headers: Sequence[str | os.PathLike[str]] = (),
-    model: ModelSource | ScriptSource | None = None,
+    model: ImportedSource | None = None,
     progress: Progress = silent,
 ) -> Project:
     """Make a project of files alone: a model, host code with its functions, and weights.
@@ -184,8 +184,8 @@ def project_of_sources(
     headers : sequence of path
         C headers that declare the functions. Then `functions` has changes, and those to export
         alone, as ``"auto"``.
-    model : ModelSource or ScriptSource, optional
-        A model or a Python file, whose module imports all other modules.
+    model : ImportedSource, optional
+        A model or another source of an importer, whose module imports all other modules.
     progress : callable
         Gets the steps of the import of `model`.
 
@@ -203,9 +203,9 @@ def project_of_sources(
         given = {} if functions == AUTO else functions
         chosen = tuple(name for name, declaration in given.items() if declaration == AUTO)
         added = tuple(inputs.add(path) for path in headers)
-        imported = Imported("header", added, () if EVERY in chosen else chosen)
+        declared = Headers(added, () if EVERY in chosen else chosen)
         changes = {name: given[name] for name in given if name not in chosen}
-        modules.append(host_module(sources, changes, options=options, imported=imported))
+        modules.append(host_module(sources, changes, options=options, headers=declared))
     elif sources:
         modules.append(host_module(sources, functions, options=options))
     if device:
@@ -271,10 +271,7 @@ def _module_tables(file: Table) -> dict[str, Table]:
     if not tables:
         raise file.error("has no [module.NAME] table, expected at least one")
     for table in tables.values():
-        kind = table.needed_text("kind")
-        if kind not in KINDS:
-            raise table.error(f"unknown kind {kind!r}{near_names(kind, list(KINDS))}", "kind")
-        table.only(("kind", "imports", *KINDS[kind].keys))
+        table.only(("kind", "imports", *kind_of_table(table).keys))
     return tables
 
 

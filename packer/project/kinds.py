@@ -13,10 +13,9 @@ from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 from ..declare.c_type import PACKED
 from ..declare.declaration import AUTO, EVERY
 from ..declare.options import KEYS
-from ..importers import MODELS, SCRIPTS, find_importer
 from ..modules.c_source import compiler_options
 from .inputs import read_bytes
-from .sources import COMPILED, Functions, Imported, Source, host_module, importing
+from .sources import COMPILED, Functions, Headers, Source, host_module, importing
 from .table import Table
 
 
@@ -27,9 +26,8 @@ class Kind(NamedTuple):
     make: Callable[[Table], Module]
 
 
-def make_module(table: Table, imports: Sequence[Module]) -> Module:
-    """Make the module that a table describes, and add its imports."""
-    kind = KINDS[table.needed_text("kind")]
+def make_module(kind: Kind, table: Table, imports: Sequence[Module]) -> Module:
+    """Make the module that a table of a kind describes, and add its imports."""
     try:
         module = kind.make(table)
         for imported in imports:
@@ -50,11 +48,11 @@ def weight_modules(paths: Iterable[Path]) -> list[Module]:
 
 def _host(table: Table) -> Module:
     kind = table.needed_text("kind")
-    functions, imported = _functions(table)
+    functions, headers = _functions(table)
     sources = [Source(path, kind) for path in table.files("sources")]
     if levels := _levels(table):
         sources.append(Source(next(iter(levels.values())), kind, levels))
-    if not (sources or imported):
+    if not (sources or headers):
         table.needed_files("sources")  # raises
     options = compiler_options(
         table.folders("include"), table.texts("define"), table.texts("options")
@@ -65,7 +63,7 @@ def _host(table: Table) -> Module:
         options=options,
         llvm=_llvm_arguments(table) if kind == "llvm" else {},
         libraries=table.texts("libraries"),
-        imported=imported,
+        headers=headers,
     )
 
 
@@ -82,29 +80,33 @@ def _llvm_arguments(table: Table) -> dict[str, Any]:
     return found if opt is None else {**found, "opt": opt}
 
 
-def _functions(table: Table) -> tuple[Functions | Literal["auto"], Imported | None]:
-    """Read the functions: a table, which may name a header, or ``"auto"``."""
+def _functions(table: Table) -> tuple[Functions | Literal["auto"], Headers | None]:
+    """Read the functions: a table, which may name headers, or ``"auto"``."""
     if not table.is_table("functions") and table.text("functions") is not None:
         table.choice("functions", ("auto",))
         return "auto", None
     functions = table.table("functions")
-    imported = None
-    for key in functions:
-        given = functions.plain(key)
-        is_path = isinstance(given, str) and "(" not in given and given not in (AUTO, PACKED)
-        is_list = isinstance(given, list) and key != "only"
-        if (is_path or is_list) and find_importer(key):
-            paths = (functions.file(key, given),) if is_path else functions.needed_files(key)
-            imported = Imported(key, paths)
-            if isinstance(functions.plain("only"), list):
-                imported = imported._replace(only=functions.texts("only"))
-    keys = (imported.key, *(["only"] if imported.only else [])) if imported else ()
+    headers = _headers(functions)
+    keys = ("header", *(["only"] if headers.only else [])) if headers else ()
     names = [name for name in functions if name not in keys]
-    return {name: _declaration(functions, name, imported) for name in names}, imported
+    return {name: _declaration(functions, name, headers) for name in names}, headers
 
 
-def _declaration(functions: Table, name: str, imported: Imported | None) -> Any:
-    if functions.plain(name) is False and (imported or functions.plain(EVERY) == AUTO):
+def _headers(functions: Table) -> Headers | None:
+    """Read ``header``, unless that is the name of a function with its declaration."""
+    given = functions.plain("header")
+    if isinstance(given, list):
+        paths = functions.needed_files("header")
+    elif isinstance(given, str) and "(" not in given and given not in (AUTO, PACKED):
+        paths = (functions.file("header", given),)
+    else:
+        return None
+    only = functions.texts("only") if isinstance(functions.plain("only"), list) else ()
+    return Headers(paths, only)
+
+
+def _declaration(functions: Table, name: str, headers: Headers | None) -> Any:
+    if functions.plain(name) is False and (headers or functions.plain(EVERY) == AUTO):
         return False
     if not functions.is_table(name):
         return functions.needed_text(name)
@@ -174,18 +176,6 @@ def _graph(table: Table) -> Module:
     return graph_module(table)
 
 
-def _model(table: Table) -> Module:
-    from .model import model_module
-
-    return model_module(table)
-
-
-def _script(table: Table) -> Module:
-    from .script import script_module
-
-    return script_module(table)
-
-
 def _python(table: Table) -> Module:
     from .factory import call_factory
 
@@ -205,8 +195,6 @@ KINDS = {
     "const_loader": Kind(("constants", "by_symbol"), _const_loader),
     "safetensors": Kind(("sources",), _safetensors),
     "graph": Kind(("graph", "params", "name"), _graph),
-    **{kind: Kind(("model", *keys), _model) for kind, (_, _, keys) in MODELS.items()},
-    **{kind: Kind(("sources", *keys), _script) for kind, (_, _, keys) in SCRIPTS.items()},
     "python": Kind(("factory",), _python),
     **dict.fromkeys(LAYOUTS, Kind(("fmt", *_DEVICE), _device)),
 }

@@ -22,7 +22,6 @@ from ..declare.c_type import Functions as Functions
 from ..declare.declaration import EVERY
 from ..declare.redeclaration import redeclarations
 from ..files.text import path_error, shown_path
-from ..importers import find_importer
 from ..modules.c_source import CSourceModule
 from ..modules.host import library_names
 from ..toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
@@ -43,6 +42,7 @@ _KIND_OF_SUFFIX = {
     **dict.fromkeys((".ll", ".bc"), "llvm"),
     **dict.fromkeys((".o", ".a"), "static_library"),
 }
+_OTHERS = (".h", ".hh", ".hpp", ".hxx", ".safetensors", ".so", ".tar", ".toml", "")
 
 
 class Source(NamedTuple):
@@ -56,10 +56,9 @@ class Source(NamedTuple):
     levels: Mapping[str, Path] = MappingProxyType({})
 
 
-class Imported(NamedTuple):
-    """Files that declare functions, the importer of them, and which it reads: all if ()."""
+class Headers(NamedTuple):
+    """C headers that declare functions, and which functions are read: all if ()."""
 
-    key: str
     paths: tuple[Path, ...]
     only: tuple[str, ...] = ()
 
@@ -67,6 +66,11 @@ class Imported(NamedTuple):
 def kind_of(path: Path) -> str | None:
     """Return the kind of host code of a file's suffix; None if the suffix is unknown."""
     return _KIND_OF_SUFFIX.get(path.suffix)
+
+
+def is_known_suffix(suffix: str) -> bool:
+    """Return True for the suffix of a file that packer reads or writes without an importer."""
+    return suffix in (*_KIND_OF_SUFFIX, *_OTHERS) or suffix[1:] in DEVICE_CODE
 
 
 def is_device_code(path: Path) -> bool:
@@ -95,14 +99,14 @@ def host_module(
     options: Sequence[str] = (),
     llvm: Mapping[str, Any] = MappingProxyType({}),
     libraries: Sequence[str] = (),
-    imported: Imported | None = None,
+    headers: Headers | None = None,
 ) -> Module:
     """Make one module for each file; the first imports the others.
 
     Parameters
     ----------
     sources : sequence of Source
-        The files; at least one, or `imported`.
+        The files; at least one, or `headers`.
     functions : mapping, or "auto"
         The functions to export, each with its declaration; any of the files may define them.
         ``"auto"``: those that the C, C++ and CUDA files define.
@@ -112,10 +116,10 @@ def host_module(
         Further arguments of `LLVMModule`: ``target``, ``cpu``, ``features``, ``opt``.
     libraries : sequence of str
         The names of libraries to link, as for `CSourceModule`.
-    imported : Imported, optional
-        The files that declare the functions; then `functions` has changes only.
+    headers : Headers, optional
+        The headers that declare the functions; then `functions` has changes only.
     """
-    shares = _shares(sources, {} if imported else functions)
+    shares = _shares(sources, {} if headers else functions)
     modules = [
         _module(source, share, options, llvm) for source, share in zip(sources, shares, strict=True)
     ]
@@ -124,16 +128,15 @@ def host_module(
     for module in compiled:
         others = (d for d in declared if d not in module.functions)
         module.redeclared = tuple(d for d in others if is_standard(d))
-    if imported:
-        make = find_importer(imported.key)
-        assert make is not None  # else the key would be the name of a function
-        own = () if sources else libraries  # else the sources define the functions
-        made = make(
-            imported.paths if len(imported.paths) > 1 else imported.paths[0],
-            functions=functions,
-            only=imported.only,
+    if headers:
+        from ..importers.header import from_header
+
+        made = from_header(
+            headers.paths,
+            functions={} if functions == "auto" else functions,
+            only=headers.only,
             options=options,
-            libraries=own,
+            libraries=() if sources else libraries,  # else the sources define the functions
         )
         modules.append(made)
     modules[0].libraries = library_names(libraries)

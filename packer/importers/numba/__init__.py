@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 from runtime.error import ExportError
 
 from ...files.arguments import list_of
+from ...files.progress import silent
 from ...levels.note import mark_imported
 from .blas import blas_path
 from .module import NumbaModule as NumbaModule
 from .source import Objects, Script
 
 if TYPE_CHECKING:
+    from ...files.progress import Progress
     from .source import Source
 
 
@@ -32,6 +34,7 @@ def from_numba(
     timeout: float = 60.0,
     force: bool = False,
     blas: str | os.PathLike[str] | None = None,
+    progress: Progress = silent,
 ) -> NumbaModule:
     """Make a module of functions that Numba compiles: its library needs neither Numba nor Python.
 
@@ -56,6 +59,8 @@ def from_numba(
     blas : path, optional
         The shared library of BLAS and LAPACK that functions such as ``np.dot`` call; by default
         that of the package scipy-openblas64.
+    progress : callable
+        Gets the name of each step.
 
     Returns
     -------
@@ -87,6 +92,7 @@ def from_numba(
             raise ExportError(f"from_numba: {text}")
         chosen = {name: _texts(name, given) for name, given in (functions or {}).items()}
         names = tuple(list_of(only, "only"))
+        progress(f"import {os.path.basename(function_or_path)}")
         made = Script(function_or_path, chosen, names, timeout, force, blas_path(blas))
     else:
         if functions or only:

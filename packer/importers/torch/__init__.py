@@ -38,8 +38,11 @@ def from_torch(
 
     Parameters
     ----------
-    module : torch.nn.Module or torch.export.ExportedProgram
-        The model. A module in training mode is exported in evaluation mode, and put back.
+    module : torch.nn.Module, torch.export.ExportedProgram or str
+        The model. A module in training mode is exported in evaluation mode, and put back. Or
+        ``"module:function"``, ``"file.py:function"``: a function without arguments that returns the
+        first two or three arguments of this one, as a tuple. Modules are also searched in the
+        working directory, and beside the file.
     example_inputs : sequence of torch.Tensor
         The arguments of a call; their dtypes and shapes are those of the library. Not used for an
         ExportedProgram.
@@ -59,7 +62,8 @@ def from_torch(
     ------
     ExportError
         torch is not installed; torch.export cannot trace the model, or torch.onnx has no operator
-        for a part of it; or as for `from_onnx`.
+        for a part of it; there is no such function, or it raises or returns something else; or as
+        for `from_onnx`.
 
     Examples
     --------
@@ -71,34 +75,14 @@ def from_torch(
     """
     from ..onnx import from_onnx
 
+    if isinstance(module, str):
+        return from_torch(*_made_by(module), **options)
     model = _onnx_of(_program_of(module, example_inputs, dynamic_shapes))
     return from_onnx(model, dynamic=_name_symbols(model.proto, dynamic_shapes), **options)
 
 
-def from_torch_function(target: str, **options: Any) -> Module:
-    """Make a module of the model that a Python function returns.
-
-    Parameters
-    ----------
-    target : str
-        ``"module:function"`` or ``"file.py:function"``. The function takes no arguments and
-        returns the arguments of `from_torch`: a tuple of the model, the example inputs and,
-        optionally, the dynamic shapes. Modules are also searched in the working directory, and
-        beside the file.
-    **options
-        Further arguments of `from_onnx`.
-
-    Returns
-    -------
-    Module
-        As `from_torch`.
-
-    Raises
-    ------
-    ExportError
-        There is no such module or function, it raises an error or returns something else, or as
-        for `from_torch`.
-    """
+def _made_by(target: str) -> tuple[Any, ...]:
+    """Return what the Python function of a name returns: the arguments of `from_torch`."""
     name, separator, attribute = target.rpartition(":")
     if not (name and separator and attribute):
         raise ExportError(
@@ -114,7 +98,7 @@ def from_torch_function(target: str, **options: Any) -> Module:
             f"{target}: expected that it returns (model, example inputs[, dynamic shapes]), found "
             f"{type(made).__name__}"
         )
-    return from_torch(*made, **options)
+    return made
 
 
 def _function(name: str, attribute: str) -> Callable[[], Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from packer.project.model import read_input_shapes, read_input_values
+from packer.importers.onnx.importer import read_input_shapes, read_input_values
 from runtime.error import ExportError
 
 

@@ -1,76 +1,21 @@
-"""The kinds "onnx" and "torch": a model as packer.toml and the command line describe it."""
+"""The importer of ONNX models, as packer finds it: its settings, options and texts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from runtime.error import ExportError
-from runtime.module import Module
 
-from ..files.progress import Progress, silent
-from ..importers import find_model_importer
-from .inputs import Inputs
-from .table import Table
+from .. import Importer, Setting
+
+if TYPE_CHECKING:
+    import argparse
 
 Shape = tuple[int | str, ...]
 
 _EXTENT = re.compile(r"[0-9]+")
-
-
-class ModelSource(NamedTuple):
-    """A model, and how to import it.
-
-    Attributes
-    ----------
-    kind : str
-        The importer: a key of `MODELS`.
-    model : Path or str
-        The file of an ONNX model; or the Python function that makes a PyTorch model,
-        ``"module:function"`` or ``"file.py:function"``.
-    input_shapes : tuple of str
-        ``"x=1x3x224x224"``: as `read_input_shapes` takes them.
-    dynamic : tuple of str
-        The name of the dimension that stays open.
-    input_values : tuple of str
-        ``"size=2,2,5,6"``: as `read_input_values` takes them.
-    options : tuple of str
-        Compiler options for the operators.
-    """
-
-    kind: str
-    model: Path | str
-    input_shapes: tuple[str, ...] = ()
-    dynamic: tuple[str, ...] = ()
-    input_values: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-
-    def module(self, inputs: Inputs, progress: Progress = silent) -> Module:
-        """Import the model; its file is added to the inputs. ExportError as the importer does."""
-        if isinstance(self.model, Path):
-            inputs.add(self.model)
-        arguments: dict[str, Any] = {"options": self.options, "progress": progress}
-        if self.input_shapes:
-            arguments["input_shapes"] = read_input_shapes(self.input_shapes)
-        if self.dynamic:
-            arguments["dynamic"] = self.dynamic
-        if self.input_values:
-            arguments["input_values"] = read_input_values(self.input_values)
-        return find_model_importer(self.kind)(self.model, **arguments)
-
-
-def model_module(table: Table) -> Module:
-    """Make the module that a table describes."""
-    kind, model = table.needed_text("kind"), table.needed_text("model")
-    if kind == "torch":
-        module, separator, function = model.rpartition(":")
-        if module.endswith(".py"):
-            model = f"{table.file('model', module)}{separator}{function}"
-        return ModelSource(kind, model, options=table.texts("options")).module(table.inputs)
-    keys = (table.texts(key) for key in ("input_shapes", "dynamic", "input_values", "options"))
-    return ModelSource(kind, table.file("model", model), *keys).module(table.inputs)
 
 
 def read_input_shapes(texts: Iterable[str]) -> list[dict[str, Shape]]:
@@ -145,3 +90,44 @@ def _shape(text: str, shape: str) -> Shape:
 
 def _refusal(text: str) -> ExportError:
     return ExportError(f"input shapes: {text}")
+
+
+def _add_options(group: argparse._ArgumentGroup) -> None:
+    shape = "the shape of an input: x=1x3x224x224; a second one of x begins another set of shapes"
+    fixed = "the value of an input that decides shapes: size=2,2,5,6; it is no argument then"
+    for option, dest, metavar, text in (
+        ("--input-shape", "input_shapes", "NAME=SHAPE", f"{shape}; may be repeated"),
+        ("--dynamic", "dynamic", "NAME", "the dimension that stays open: batch"),
+        ("--input-value", "input_values", "NAME=NUMBERS", f"{fixed}; may be repeated"),
+    ):
+        group.add_argument(
+            option, dest=dest, action="append", default=[], metavar=metavar, help=text
+        )
+
+
+SETTINGS = (
+    Setting(
+        "input_shapes",
+        "strings",
+        '`"x=1x3x224x224"`: the shapes of the inputs. An input that is named again begins the '
+        "next set of shapes.",
+        read_input_shapes,
+    ),
+    Setting("dynamic", "strings", '`["batch"]`: the dimension that stays open.'),
+    Setting(
+        "input_values",
+        "strings",
+        '`["size=1,3,64,64"]`: inputs that decide shapes, with their values.',
+        read_input_values,
+    ),
+    Setting("options", "strings", "Further options for the compiler."),
+)
+IMPORTER = Importer(
+    "onnx",
+    {".onnx": None},
+    "packer.importers.onnx:from_onnx",
+    SETTINGS,
+    _add_options,
+    title="models; docs/onnx.md",
+    text="an ONNX model; its function is main",
+)

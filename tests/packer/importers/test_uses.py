@@ -1,0 +1,36 @@
+"""docs/importers.md lists the names of packer and runtime that our importers use."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib.util import resolve_name
+from pathlib import Path
+
+import packer.importers
+
+from ...support.paths import DOCS
+
+FOLDER = Path(packer.importers.__file__).parent
+OURS = ("onnx", "torch", "numba")
+
+
+def used() -> Iterator[tuple[str, str]]:
+    """Yield the module and the name of each import of ours from outside of the importers."""
+    own = tuple(f"packer.importers.{name}" for name in OURS)
+    for path in (path for name in OURS for path in (FOLDER / name).rglob("*.py")):
+        package = ".".join(("packer.importers", *path.relative_to(FOLDER).parent.parts))
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                module = resolve_name("." * node.level + (node.module or ""), package)
+                if module.split(".")[0] in ("packer", "runtime") and not module.startswith(own):
+                    yield from ((module, alias.name) for alias in node.names)
+
+
+def test_the_page_lists_what_importers_use() -> None:
+    """A name that is used and not listed is added on purpose, or not used."""
+    page = (DOCS / "importers.md").read_text().partition("## What an importer may use")[2]
+    rows = re.findall(r"^\| `([\w.]+)` \| (.*) \|$", page, re.MULTILINE)
+    listed = {(module, name) for module, names in rows for name in re.findall(r"`(\w+)`", names)}
+    assert listed == {*used()}
