@@ -10,7 +10,7 @@ VENV_ONNX := .venv-onnx
 VENV_NUMBA := .venv-numba
 VENV_SCALE := .venv-scale
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml setup.py tools/build_backend.py dso_runtime/pyproject.toml dso_runtime/setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
+SOURCES := pyproject.toml setup.py tools/build_backend.py dso_runtime/pyproject.toml dso_runtime/setup.py $(wildcard importers/*/*.toml importers/*/*.py) $(shell find runtime packer templates importers/*/dso_packer_* -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
 C_WARNINGS := -std=c11 -O2 -pthread -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
 
 # Tests run make and cmake, which would ask for the jobs of `make --jobs` and warn.
@@ -21,7 +21,7 @@ TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 	-isystem $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') \
 	-Xclang -analyzer-config -Xclang max-nodes=75000
 
-C_FILES = $(shell find runtime templates packer/operators packer/importers/numba -name '*.[ch]')
+C_FILES = $(shell find runtime templates packer/operators importers -name '*.[ch]')
 
 .PHONY: demo resnet18 test test-first test-second test-skipped test-tvm test-models test-onnx test-numba parity test-scale samples check format docs bench sanitize fuzz stress clean
 
@@ -118,7 +118,7 @@ $(VENV_NUMBA)/numba.group: pyproject.toml
 	touch $@
 
 $(VENV_NUMBA)/installed: $(VENV_NUMBA)/numba.group $(SOURCES)
-	$(VENV_NUMBA)/bin/pip install --quiet ./dso_runtime .
+	$(VENV_NUMBA)/bin/pip install --quiet ./dso_runtime . ./importers/numba
 	touch $@
 
 # NUMBA=0.67.0 takes that release; NUMBA_TESTS="..." runs a part. Another release has its packages in
@@ -131,7 +131,7 @@ WITH_NUMBA := $(VENV_NUMBA)$(NUMBA:%=-%)
 	$(VENV_NUMBA)/bin/pip --python $(@D)/bin/python install --quiet --ignore-installed numba==$*
 	touch $@
 
-NUMBA_TESTS ?= tests/numba
+NUMBA_TESTS ?= importers/numba/tests
 test-numba: $(WITH_NUMBA)/installed
 	$(WITH_NUMBA)/bin/python -P -m pytest $(NUMBA_TESTS) $(TESTFLAGS)
 
@@ -151,11 +151,11 @@ test-scale: $(VENV_SCALE)/installed
 
 # Numba's own tests, recorded and run without Numba: half an hour.
 parity: $(VENV_NUMBA)/installed
-	$(VENV_NUMBA)/bin/python -P tests/numba/parity $(TESTFLAGS)
+	$(VENV_NUMBA)/bin/python -P importers/numba/tests/parity $(TESTFLAGS)
 
 # Fixed parts of what make fuzz, make stress and make test-numba NUMBA=0.67.0 run whole, for CI.
 samples: $(VENV)/test.group .venv-numba-0.67.0/installed
-	$(VENV_NUMBA)-0.67.0/bin/python -P -m pytest tests/numba/test_memory.py tests/numba/test_releases.py
+	$(VENV_NUMBA)-0.67.0/bin/python -P -m pytest importers/numba/tests/test_memory.py importers/numba/tests/test_releases.py
 	$(BIN)/python tests/fuzz/run.py --sample
 	$(BIN)/python tests/stress/mutants.py --count 10000 --seed 1
 
@@ -169,7 +169,7 @@ check: $(VENV)/check.group $(VENV)/test.group
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/native -Iruntime/include -I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') $(shell find runtime/native -name '*.c')
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -x c $(wildcard templates/glue*.h)
 	$(CC) $(C_WARNINGS) -fsyntax-only $(wildcard packer/operators/*.c)
-	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -Itemplates $(wildcard packer/importers/numba/support/*.c)
+	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -Itemplates $(wildcard importers/numba/dso_packer_numba/support/*.c)
 	find runtime/native -name '*.c' | xargs -I{} -P $$(nproc) $(BIN)/clang-tidy --quiet {} -- $(TIDY_FLAGS)
 
 # The layout of all code, applied.
@@ -204,6 +204,6 @@ bench: $(VENV)/bench.group
 	$(BIN)/python benchmarks/figure.py build/bench.json --folder $(FIGURES)
 
 clean:
-	rm -rf $(VENV) $(VENV_TVM) $(VENV_LEGACY) $(VENV_ONNX) .venv-numba* $(VENV_SCALE) build dist *.egg-info dso_runtime/build dso_runtime/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
+	rm -rf $(VENV) $(VENV_TVM) $(VENV_LEGACY) $(VENV_ONNX) .venv-numba* $(VENV_SCALE) build dist *.egg-info dso_runtime/build dso_runtime/*.egg-info importers/*/build importers/*/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name '*.so' -not -path './tests/data/*' -delete

@@ -1,4 +1,4 @@
-"""The dependencies of dso-packer; everything else is said in pyproject.toml."""
+"""The dependencies and extras of dso-packer; pyproject.toml has everything else."""
 
 import runpy
 
@@ -15,4 +15,20 @@ REQUIRED = [
     "pyelftools>=0.31",
 ]
 
-setup(install_requires=REQUIRED)
+EXTRAS = {
+    "numpy": ["numpy>=1.26"],
+    # ptxas and cuobjdump; without them the tests that need them are skipped. No GPU is needed.
+    "cuda": ["nvidia-cuda-nvcc>=13", "nvidia-cuda-cuobjdump>=13"],
+    "zig": ["ziglang>=0.17"],  # a C compiler for every target, with its C libraries
+    # packer.from_onnx: reading models, and C code of the operators without a kernel here.
+    "onnx": ["emx-onnx-cgen==1.4.0", "numpy>=1.26", "onnx>=1.21,<1.22", "onnxscript>=0.7.2"],
+    "torch": ["dso-packer[onnx]", "torch>=2.6"],  # packer.from_torch
+    "sign": [
+        "cryptography>=42",
+        "python-pkcs11>=0.8",
+    ],  # packer sign, verify, keygen; keys on tokens
+    "sbom": ["cyclonedx-python-lib>=11"],  # packer export --sbom
+    "numba": [f"dso-packer-numba=={version}"],  # packer.from_numba
+}
+
+setup(install_requires=REQUIRED, extras_require=EXTRAS)

@@ -6,16 +6,23 @@ from enum import Enum
 from types import ModuleType
 from typing import Any
 
+import dso_packer_numba
+
 import packer
 import runtime
 
+# Names of packer that other distributions define.
+OF_IMPORTERS = {
+    "from_numba": dso_packer_numba.from_numba,
+    "NumbaModule": dso_packer_numba.NumbaModule,
+}
 HEAD = """\
 # API reference
 
 <!-- Generated from the docstrings by `make docs`; edit those. -->
 
-Every name in `packer.__all__` and `runtime.__all__`. `runtime` loads libraries and needs no other
-package; `packer` makes them.
+Every name in `packer.__all__` and `runtime.__all__`, and those of packer that importers define.
+`runtime` loads libraries and needs no other package; `packer` makes them.
 """
 
 
@@ -27,8 +34,9 @@ def page() -> str:
 def _package(package: ModuleType) -> str:
     """One package: its functions, classes, errors and modules, each in alphabetical order."""
     groups: dict[str, list[str]] = {"Functions": [], "Classes": [], "Errors": [], "Modules": []}
-    for name in sorted(package.__all__, key=str.lower):
-        value = getattr(package, name)
+    others = OF_IMPORTERS if package is packer else {}
+    for name in sorted([*package.__all__, *others], key=str.lower):
+        value = others.get(name) or getattr(package, name)
         groups[_group(value)].append(_entry(f"{package.__name__}.{name}", value, package))
     parts = [f"\n## {package.__name__}\n\n{_text(inspect.getdoc(package))}\n"]
     for title, entries in groups.items():

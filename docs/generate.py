@@ -7,9 +7,12 @@ python docs/generate.py --check    compares, and fails if a page is out of date
 import sys
 from pathlib import Path
 
-import api_reference
-import declarations_table
-import packer_toml_reference
+# The importers of this checkout need not be installed: their pages are made without Numba.
+sys.path[:0] = map(str, (Path(__file__).parents[1] / "importers").iterdir())
+
+import api_reference  # noqa: E402
+import declarations_table  # noqa: E402
+import packer_toml_reference  # noqa: E402
 
 FOLDER = Path(__file__).parent / "reference"
 PAGES = {

@@ -2,11 +2,15 @@
 
 from typing import get_args
 
+from dso_packer_numba import importer as numba
+
 from packer.dialect import Dialect
 from packer.embed import Embed
+from packer.importers import Importer
+from packer.importers.onnx import importer as onnx
+from packer.importers.torch import importer as torch
 from packer.project import LIBRARY_KEYS
 from packer.project.kinds import KINDS
-from packer.project.registry import find, problems
 from packer.toolchain.visibility import VISIBILITIES
 
 # key -> (type, meaning)
@@ -135,8 +139,12 @@ KEYS = {
     "fmt": ("string", "The format of the code. Default: the suffix of the source."),
 }
 
-# Kind of an importer -> its page.
-IMPORTERS = {"onnx": "onnx.md", "torch": "onnx.md", "numba": "numba.md"}
+# The importers of this checkout, each with its page.
+IMPORTERS = (
+    (onnx.IMPORTER, "onnx.md"),
+    (torch.IMPORTER, "onnx.md"),
+    (numba.IMPORTER, "numba.md"),
+)
 # Type of a setting -> what the key contains.
 TYPES = {
     "string": "string",
@@ -193,18 +201,16 @@ def page() -> str:
         if others := ", ".join(f"`{name}`" for name in names if name not in KIND_TEXTS):
             texts.append(f"- {others}: {OTHER_DEVICE}\n")
         parts.append(f"\n### kind = {title}\n\n{''.join(texts)}{rows}")
-    return "".join([*parts, *map(_of_importer, IMPORTERS)])
+    return "".join([*parts, *(_of_importer(*row) for row in IMPORTERS)])
 
 
-def _of_importer(kind: str) -> str:
+def _of_importer(importer: Importer, page: str) -> str:
     """Return the section of an importer of this checkout."""
-    importer = find(kind)
-    assert importer is not None, problems()[kind]
     source = SOURCES[importer.takes_names]
     rows = {setting.name: (TYPES[setting.type], setting.text) for setting in importer.settings}
-    page = IMPORTERS[kind]
     text = f"{importer.text[:1].upper()}{importer.text[1:]}; [{page}](../{page})."
-    return f'\n### kind = "{kind}"\n\n- `{kind}`: {text}\n{_rows({**source, **rows})}'
+    name = importer.kind
+    return f'\n### kind = "{name}"\n\n- `{name}`: {text}\n{_rows({**source, **rows})}'
 
 
 def _described(kind: str, keys: tuple[str, ...]) -> dict[str, tuple[str, str]]:

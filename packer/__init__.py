@@ -10,7 +10,11 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
+
+# Names beside `from_<kind>` that an importer defines, with its kind.
+_OF_IMPORTERS = {"NumbaModule": "numba"}
 
 
 def _error_of_runtime(error: Exception) -> Exception:
@@ -49,13 +53,17 @@ def __getattr__(name: str) -> Any:
     try:
         return import_public(__name__, name)
     except AttributeError:
-        if not name.startswith("from_"):
+        kind = _OF_IMPORTERS.get(name) or name.removeprefix("from_")
+        if kind == name:
             raise
-        from .project.registry import find
+        from .project.registry import advice, find
 
-        if (importer := find(name.removeprefix("from_"))) is None:
-            raise
-        return importer.function()
+        if (importer := find(kind)) is not None:
+            make = importer.function()
+            return getattr(sys.modules[make.__module__], name, make)
+        if text := advice(kind):
+            raise ModuleNotFoundError(f"packer.{name} {text}", name=name) from None
+        raise
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,7 @@
 """The public names of packer, one line each; a line's form is that of `runtime.public_names`."""
 
+import sys
+
 from runtime import __version__ as __version__
 from runtime.error import BlobFormatError as BlobFormatError
 from runtime.error import EncryptionError as EncryptionError
@@ -21,8 +23,6 @@ from .importers import Importer as Importer
 from .importers import Setting as Setting
 from .importers.header import HeaderModule as HeaderModule
 from .importers.header import from_header as from_header
-from .importers.numba import NumbaModule as NumbaModule
-from .importers.numba import from_numba as from_numba
 from .importers.onnx import from_onnx as from_onnx
 from .importers.torch import from_torch as from_torch
 from .imports import pack_imports_to_c as pack_imports_to_c
@@ -52,3 +52,8 @@ from .toolchain.cross_linker import cross_compiler as cross_compiler
 from .toolchain.formats import create_archive as create_archive
 from .toolchain.formats import tar as tar
 from .wheel import write_wheel as write_wheel
+
+# Of other distributions, for type checkers.
+if sys.version_info:
+    from dso_packer_numba import NumbaModule as NumbaModule
+    from dso_packer_numba import from_numba as from_numba

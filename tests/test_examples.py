@@ -211,13 +211,13 @@ def test_filter_bank_has_the_values_of_the_script() -> None:
 def own_modules() -> list[str]:
     """The names of all modules, but for the commands' entry points.
 
-    test_docstrings.py of tests/onnx and tests/numba has those of the importers that need these.
+    test_docstrings.py of tests/onnx has those of the importer that needs these.
     """
     names = ["packer", "runtime"]
     for package in (packer, runtime):
         prefix = f"{package.__name__}."
         names += [found.name for found in pkgutil.walk_packages(package.__path__, prefix)]
-    others = ("packer.importers.numba.", "packer.importers.onnx.")
+    others = ("packer.importers.onnx.",)
     return sorted(
         name
         for name in names

@@ -73,6 +73,30 @@ def test_runtime_alone_is_installed_from_its_folder(checkout, environment, tmp_p
     assert [entry["name"] for entry in listed if entry["name"] in dist.PROJECTS] == ["dso-runtime"]
 
 
+def test_an_importer_is_installed_from_its_folder_or_as_an_extra(
+    checkout, environment, tmp_path
+) -> None:
+    """With packer and runtime of the checkout; Numba itself is as if it were there."""
+    metadata = next(environment.glob("lib/python*/site-packages")) / "numba-0.68.1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: numba\nVersion: 0.68.1\n")
+    python = environment / "bin/python"
+    # pip caches wheels of folders that are named like a release, as this one is.
+    quick = {**QUICK, "PIP_NO_CACHE_DIR": "1"}
+    kinds = "from packer.project.registry import every; print([i.kind for i in every()])"
+    try:
+        for words in (
+            ["./importers/numba"],
+            [".[numba]"],
+            ["./dso_runtime", ".", "./importers/numba"],
+        ):
+            dist.run(python, "-m", "pip", *INSTALL, "--no-index", *words, cwd=checkout, **quick)
+            assert "'numba'" in dist.run(python, "-c", kinds, cwd=tmp_path)
+            dist.pip(environment, "uninstall", "--yes", *dist.PROJECTS, cwd=tmp_path)
+    finally:
+        shutil.rmtree(metadata)
+
+
 def test_path_of_the_checkout_is_in_the_answer_only(checkout, build_environment, sdists, tmp_path):
     """Pip asks for the metadata before it builds; the wheel must work on other machines."""
     wheel = dist.build("wheel", checkout, build_environment, tmp_path)
@@ -80,7 +104,8 @@ def test_path_of_the_checkout_is_in_the_answer_only(checkout, build_environment,
     assert required[0] == f"dso-runtime=={__version__}"
     answer = dist.prepare(checkout, build_environment, tmp_path)
     path = f"dso-runtime @ {(checkout / 'dso_runtime').as_uri()}"
-    assert answer.get_all("Requires-Dist") == [path, *required[1:]]
+    numba = f'dso-packer-numba @ {(checkout / "importers/numba").as_uri()} ; extra == "numba"'
+    assert answer.get_all("Requires-Dist") == [path, *required[1:-1], numba]
 
     source = dist.unpacked(sdists["dso-packer"])
     answer = dist.prepare(source, build_environment, tmp_path / "unpacked")

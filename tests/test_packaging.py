@@ -85,8 +85,9 @@ def test_no_file_belongs_to_two_distributions(wheels) -> None:
 def test_every_module_of_the_source_is_in_a_wheel(wheels) -> None:
     """A folder that the search for packages missed would fail at the first import."""
     shipped = {name for path in wheels.values() for name in files_of(path)}
-    for folder in ("runtime", "packer"):
-        sources = {p.relative_to(ROOT).as_posix() for p in (ROOT / folder).rglob("*.py*")}
+    for folder in ("runtime", "packer", "importers/numba/dso_packer_numba"):
+        outer = (ROOT / folder).parent
+        sources = {p.relative_to(outer).as_posix() for p in (ROOT / folder).rglob("*.py*")}
         assert {s for s in sources if s.endswith((".py", ".pyi"))} <= shipped
 
 
@@ -101,8 +102,10 @@ def test_runtime_takes_less_than_2_mb(wheels) -> None:
 
 def test_wheels_state_one_version_and_no_path(wheels) -> None:
     """They may be copied to another machine; of runtime an extra alone needs another package."""
-    runtime, packer = (dist.metadata(wheels[name]) for name in dist.PROJECTS)
-    assert runtime["Version"] == packer["Version"] == __version__
+    runtime, packer, numba = (dist.metadata(wheels[name]) for name in dist.PROJECTS)
+    assert runtime["Version"] == packer["Version"] == numba["Version"] == __version__
+    assert numba.get_all("Requires-Dist")[0] == f"dso-packer=={__version__}"
+    assert f'dso-packer-numba=={__version__}; extra == "numba"' in packer.get_all("Requires-Dist")
     assert runtime.get_all("Requires-Dist") == ['sigstore<5,>=4.5; extra == "sigstore"']
     required = packer.get_all("Requires-Dist")
     assert f"dso-runtime=={__version__}" in required

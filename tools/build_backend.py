@@ -1,8 +1,9 @@
-"""The build backend of dso-packer: setuptools, and where a checkout has dso-runtime.
+"""The build backend of dso-packer and its importers: setuptools, and where a checkout has others.
 
-The wheel requires dso-runtime by its version. A frontend that asks before the build gets the path
-of the folder dso_runtime instead, so that `pip install .` in a checkout needs no index for it. The
-folder is missing in a source distribution. docs/design.md, "The distributions", has the reasons.
+Their wheels require each other by version. A frontend that asks before the build gets the folders
+of the checkout instead, so that `pip install .` and `pip install ./importers/numba` need no index
+for them. A source distribution has no such folders. docs/design.md, "The distributions", has the
+reasons.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from typing import Any
 
 from setuptools import build_meta
 
-RUNTIME = Path("dso_runtime")
+# Distribution -> folder in the checkout.
+FOLDERS = {
+    "dso-runtime": "dso_runtime",
+    "dso-packer": ".",
+    "dso-packer-numba": "importers/numba",
+}
+_CHECKOUT = Path(__file__).resolve().parents[1]
 
 build_editable = build_meta.build_editable
 build_sdist = build_meta.build_sdist
@@ -24,15 +31,22 @@ prepare_metadata_for_build_editable = build_meta.prepare_metadata_for_build_edit
 
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, settings: Any = None) -> str:
-    """Write the metadata of the wheel, but with the path of dso-runtime where there is one."""
+    """Write the metadata of the wheel, but with the paths of the distributions of the checkout."""
     name: str = build_meta.prepare_metadata_for_build_wheel(metadata_directory, settings)
-    if RUNTIME.is_dir():
-        path = Path(metadata_directory, name, "METADATA")
-        required = f"Requires-Dist: dso-runtime @ {RUNTIME.resolve().as_uri()}"
-        text = path.read_text(encoding="utf-8")
-        pattern = "^Requires-Dist: dso-runtime==.*"
-        path.write_text(re.sub(pattern, required, text, flags=re.MULTILINE), encoding="utf-8")
+    path = Path(metadata_directory, name, "METADATA")
+    text = path.read_text(encoding="utf-8")
+    if (_CHECKOUT / "tools/build_backend.py").exists():
+        text = re.sub(r"^Requires-Dist: ([\w-]+)==[^;\n]*(;?)", _required, text, flags=re.MULTILINE)
+    path.write_text(text, encoding="utf-8")
     return name
+
+
+def _required(found: re.Match[str]) -> str:
+    """Return a requirement with the folder of its distribution, if the checkout has it."""
+    folder = _CHECKOUT / FOLDERS.get(found[1], "")
+    if found[1] not in FOLDERS or not folder.is_dir():
+        return found[0]
+    return f"Requires-Dist: {found[1]} @ {folder.resolve().as_uri()}{' ;' * bool(found[2])}"
 
 
 def build_wheel(wheel_directory: str, settings: Any = None, metadata_directory: Any = None) -> str:

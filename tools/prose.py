@@ -27,6 +27,7 @@ FOLDERS = (
     "benchmarks",
     "docs",
     "dso_runtime",
+    "importers",
     "examples",
     "packer",
     "runtime",

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..importers import Importer
 from ..project.imported import ImportedSource
-from ..project.registry import every, of_file, refuse
+from ..project.registry import EXTRAS, advice, every, of_file, problems, refuse
 from ..project.sources import is_known_suffix
 from .compiler_options import compiler_words
 from .parser import CommandParser, is_sought
@@ -24,7 +24,12 @@ def add_importer_options(parser: CommandParser, argv: Sequence[str]) -> list[Imp
     """
     if not _is_needed(parser, argv):
         return []
-    return [importer for importer in every() if _add(parser, importer)]
+    added = [importer for importer in every() if _add(parser, importer)]
+    given = {word.partition("=")[0] for word in argv}
+    for kind in EXTRAS:
+        if f"--{kind}" in given and kind not in {importer.kind for importer in added}:
+            parser.error(f"argument --{kind}: {problems().get(kind) or advice(kind)}")
+    return added
 
 
 def importer_source(

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .table import Table
 
 GROUP = "dso_packer.importers"
+# The kinds of distributions that are extras of dso-packer, with the extra.
+EXTRAS = {"numba": "numba"}
 _FIRST_BYTES = 4096
 _SLOW_S = 1.0
 _problems: dict[str, str] = {}
@@ -70,8 +72,10 @@ def kind_of_table(table: Table) -> Kind:
         return KINDS[name]
     if (importer := find(name)) is not None:
         return Kind(keys_of(importer), partial(imported_module, importer))
-    known = near_names(name, [*KINDS, *entries()])
-    raise table.error(f"unknown kind {name!r}{known}{_why(name)}", "kind")
+    if name in EXTRAS and name not in _problems:
+        raise table.error(f"{name!r} {advice(name)}", "kind")
+    why = f"; {_problems[name]}" if name in _problems else near_names(name, [*KINDS, *entries()])
+    raise table.error(f"unknown kind {name!r}{why}", "kind")
 
 
 def every() -> list[Importer]:
@@ -100,8 +104,11 @@ def refuse(kind: str, text: str) -> None:
     _problems[kind] = f"{place}: {text}"
 
 
-def _why(kind: str) -> str:
-    return f"; {_problems[kind]}" if kind in _problems else ""
+def advice(kind: str) -> str:
+    """Return what is missing for a kind, and the command that installs it; "" if it is unknown."""
+    if kind not in EXTRAS:
+        return ""
+    return f"needs the package dso-packer-{kind}: pip install 'dso-packer[{EXTRAS[kind]}]'"
 
 
 def problems() -> Mapping[str, str]:

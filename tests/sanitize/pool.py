@@ -14,7 +14,7 @@ from row import Row
 
 HERE = Path(__file__).parent
 PROBE = ROOT / "tests" / "support" / "c" / "pool_probe.c"
-SUPPORT = ROOT / "packer" / "importers" / "numba" / "support"
+SUPPORT = ROOT / "importers" / "numba" / "dso_packer_numba" / "support"
 LOOPS = ("array.c", "calls.c", "noted.c", "nrt.c", "parallel.c", "random.c", "schedule.c")
 TIMEOUT = 300  # a wait without an end is found, too
 TSAN = ("tsan: pool, workspaces", ("-fsanitize=thread", "-Wno-tsan"), ("25",))

@@ -20,7 +20,7 @@ import runtime
 
 ROOT = Path(__file__).parents[2]
 NUMBA = ROOT / ".venv-numba" / "bin" / "python"
-EXAMPLE = ROOT / "tests" / "numba" / "examples" / "raising.py"
+EXAMPLE = ROOT / "importers" / "numba" / "tests" / "examples" / "raising.py"
 EXPORT = """
 import sys, packer
 packer.export_library(packer.from_numba(sys.argv[1]), sys.argv[2])

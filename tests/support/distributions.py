@@ -17,7 +17,11 @@ from typing import Any
 from . import needs
 from .paths import ROOT
 
-PROJECTS = {"dso-runtime": "dso_runtime", "dso-packer": "."}
+PROJECTS = {
+    "dso-runtime": "dso_runtime",
+    "dso-packer": ".",
+    "dso-packer-numba": "importers/numba",
+}
 OURS = ("runtime", "packer", "dso_", "__editable__")
 
 

@@ -12,17 +12,18 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from packer.files.arguments import list_of
+from packer.files.progress import silent
+from packer.levels.note import mark_imported
 from runtime.error import ExportError
 
-from ...files.arguments import list_of
-from ...files.progress import silent
-from ...levels.note import mark_imported
 from .blas import blas_path
 from .module import NumbaModule as NumbaModule
 from .source import Objects, Script
 
 if TYPE_CHECKING:
-    from ...files.progress import Progress
+    from packer.files.progress import Progress
+
     from .source import Source
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...declare.code import DTYPES
+from packer.declare.code import DTYPES
+
 from .values import Value
 
 C_TYPES = {

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from packer.elf.dynamic import Dynamic
 from packer.elf.image import Image, map_file
+from packer.files.text import path_error
 from runtime.error import ExportError
 
-from ...files.text import path_error
 from .symbols import Library, find
 
 _PACKAGE = "scipy_openblas64"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...declare.code import DTYPES
+from packer.declare.code import DTYPES
+
 from .arguments import alignment_of
 from .values import Value, Variant
 

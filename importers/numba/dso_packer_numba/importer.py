@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from .. import Importer, Setting
+from packer.importers import Importer, Setting
 
 
 class _Signature(argparse.Action):
@@ -41,7 +41,7 @@ def _add_options(group: argparse._ArgumentGroup) -> None:
 IMPORTER = Importer(
     "numba",
     {".py": lambda first: b"numba" in first},
-    "packer.importers.numba:from_numba",
+    "dso_packer_numba:from_numba",
     (
         Setting(
             "functions",

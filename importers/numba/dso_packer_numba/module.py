@@ -9,20 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from packer.files.arguments import list_of
+from packer.modules.host import CodeFile, HostModule, RunnableModule
+from packer.target import find_target, native_triple
 from runtime.abi import DSO_EXPORTABLE, RUNNABLE
 from runtime.error import ExportError
 
-from ...files.arguments import list_of
-from ...modules.host import CodeFile, HostModule, RunnableModule
-from ...target import find_target, native_triple
 from .blas import Blas, blas_path, find_blas, parts_of
 from .source import Objects, Processor, Source
 from .symbols import LIBRARY_FILES, SUPPORT, files, source_of
 from .wrapper import declaration_of, source
 
 if TYPE_CHECKING:
-    from ...levels.table import Level
-    from ...target import Target
+    from packer.levels.table import Level
+    from packer.target import Target
+
     from .values import Unit
 
 # The files of every module.

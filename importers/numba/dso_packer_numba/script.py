@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from packer.files.text import path_error, shown_path
 from runtime.error import ExportError
-
-from ...files.text import path_error, shown_path
 
 if TYPE_CHECKING:
     from .source import Processor
@@ -30,7 +29,7 @@ _BOOT = """\
 import pickle, sys
 sys.path[:] = pickle.load(sys.stdin.buffer)
 request = pickle.load(sys.stdin.buffer)
-from packer.importers.numba.worker import main
+from dso_packer_numba.worker import main
 main(request)
 """
 _PLACE = re.compile(rb'File "([^"]+)", line (\d+)')

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...declare.c_text import c_string
-from ...declare.code import DTYPES
-from ...declare.declaration import Parameter
+from packer.declare.c_text import c_string
+from packer.declare.code import DTYPES
+from packer.declare.declaration import Parameter
+
 from .arguments import alignment_of
 from .values import Compiled, Value, Variant
 

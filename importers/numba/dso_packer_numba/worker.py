@@ -14,7 +14,8 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
-from ...files.text import shown_path
+from packer.files.text import shown_path
+
 from .compile import compile_functions
 from .deferred import deferring
 from .found import Found, NotFoundError, find, is_numba_function

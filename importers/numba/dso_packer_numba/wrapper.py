@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...declare.c_text import c_string
-from ...declare.declaration import Declaration, Parameter
+from packer.declare.c_text import c_string
+from packer.declare.declaration import Declaration, Parameter
+
 from . import universal
 from .arguments import (
     C_TYPES,

@@ -12,6 +12,8 @@ import pytest
 import packer
 import runtime
 
+# Processes that tests start import the installed packages, not a source tree.
+os.environ["PYTHONSAFEPATH"] = "1"
 EXAMPLES = Path(__file__).parent / "examples"
 
 

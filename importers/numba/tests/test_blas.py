@@ -15,7 +15,7 @@ import packer
 import runtime
 from runtime.error import ExportError
 
-from ..support.command_line import COMMAND
+from .command import COMMAND
 
 BUNDLED = sorted(Path(scipy.__file__).parent.with_name("scipy.libs").glob("libscipy_openblas*.so"))
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dso_packer_numba.dispatch import costs_of
 from numba.core import types
 from numba.core.registry import cpu_target
 
 import packer
 import runtime
-from packer.importers.numba.dispatch import costs_of
 
 from .conftest import EXAMPLES
 

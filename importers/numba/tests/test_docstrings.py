@@ -6,12 +6,11 @@ import doctest
 import importlib
 import pkgutil
 
+import dso_packer_numba
 import pytest
 
-import packer.importers.numba
-
-PREFIX = "packer.importers.numba."
-MODULES = [found.name for found in pkgutil.walk_packages(packer.importers.numba.__path__, PREFIX)]
+PREFIX = "dso_packer_numba."
+MODULES = [found.name for found in pkgutil.walk_packages(dso_packer_numba.__path__, PREFIX)]
 
 
 @pytest.mark.parametrize("name", MODULES)

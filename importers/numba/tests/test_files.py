@@ -15,7 +15,7 @@ import packer
 import runtime
 from runtime.error import ExportError
 
-from ..support.command_line import COMMAND
+from .command import COMMAND
 
 
 def _file(folder: Path, text: str) -> Path:

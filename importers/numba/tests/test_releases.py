@@ -8,11 +8,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from dso_packer_numba.versions import KNOWN
 
 import runtime
-from packer.importers.numba.versions import KNOWN
 
-from ..support.command_line import COMMAND
+from .command import COMMAND
 
 
 @pytest.fixture

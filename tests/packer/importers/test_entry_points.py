@@ -143,14 +143,26 @@ def test_a_source_is_no_output(folder: Path) -> None:
     assert "expected an output first: packer export model.so curve.csv" in made.stderr
 
 
-def test_files_find_their_importer_by_their_first_bytes(tmp_path: Path) -> None:
-    """A Python file is not run to find out; the error lists the options of those that remain."""
-    for name, text, kinds in (("a", "numba torch", 2), ("b", "nothing", 0)):
-        (tmp_path / f"{name}.py").write_text(f"'''{text}'''\nraise SystemExit('run')\n")
-        made = run(tmp_path, "export", "a.so", f"{name}.py")
-        found = "several importers read" if kinds else "no importer recognises"
-        expected = f"{name}.py: {found} this file; say which by --numba or --torch"
+def test_files_find_their_importer_by_their_first_bytes(folder: Path) -> None:
+    """The error lists the options of those that remain."""
+    for kind in ("big", "small"):
+        test = f"lambda first: b'{kind}' in first"
+        code = f"import packer\nIMPORTER = packer.Importer('{kind}', {{'.q': {test}}}, print)\n"
+        install(folder, kind, f"{kind}_q", code, f"{kind}-q")
+    for text, found in (("big small", "several importers read"), ("", "no importer recognises")):
+        (folder / "a.q").write_text(text)
+        made = run(folder, "export", "a.so", "a.q")
+        expected = f"a.q: {found} this file; say which by --big or --small"
         assert (made.returncode, expected in made.stderr) == (2, True)
+
+
+def test_a_missing_distribution_is_named(folder: Path) -> None:
+    """With the command that installs it, for options, kinds and names."""
+    (folder / "packer.toml").write_text('[module.m]\nkind = "numba"\nmodel = "m.py"\n')
+    advice = "needs the package dso-packer-numba: pip install 'dso-packer[numba]'"
+    assert f"--numba: {advice}" in run(folder, "export", "a.so", "--numba", "m.py").stderr
+    assert f"kind: 'numba' {advice}" in run(folder, "export", "a.so").stderr
+    assert f"packer.from_numba {advice}" in run(folder, "import packer; packer.from_numba").stderr
 
 
 @pytest.mark.parametrize("kind", OTHERS)

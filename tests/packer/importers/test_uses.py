@@ -10,17 +10,22 @@ from pathlib import Path
 
 import packer.importers
 
-from ...support.paths import DOCS
+from ...support.paths import DOCS, ROOT
 
 FOLDER = Path(packer.importers.__file__).parent
-OURS = ("onnx", "torch", "numba")
+# Of each importer the folder and the package.
+OURS = {
+    FOLDER / "onnx": "packer.importers.onnx",
+    FOLDER / "torch": "packer.importers.torch",
+    ROOT / "importers/numba/dso_packer_numba": "dso_packer_numba",
+}
 
 
 def used() -> Iterator[tuple[str, str]]:
     """Yield the module and the name of each import of ours from outside of the importers."""
-    own = tuple(f"packer.importers.{name}" for name in OURS)
-    for path in (path for name in OURS for path in (FOLDER / name).rglob("*.py")):
-        package = ".".join(("packer.importers", *path.relative_to(FOLDER).parent.parts))
+    own = tuple(OURS.values())
+    for folder, path in ((root, path) for root in OURS for path in root.rglob("*.py")):
+        package = ".".join((OURS[folder], *path.relative_to(folder).parent.parts))
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom):
                 module = resolve_name("." * node.level + (node.module or ""), package)

@@ -1,1 +1,1 @@
-"""The C files of packer/importers/numba/support beside Numba's own functions."""
+"""The C files of importers/numba/dso_packer_numba/support beside Numba's own functions."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from pathlib import Path
 
-from packer.importers.numba.symbols import SUPPORT, source_of
+from dso_packer_numba.symbols import SUPPORT, source_of
 
 from .both import compile_support, theirs
 

@@ -1,0 +1,5 @@
+"""The command line in processes."""
+
+import sys
+
+COMMAND = (sys.executable, "-m", "packer")
