@@ -111,8 +111,7 @@ def find(name: str, given: Any, signatures: Iterable[str] = (), *, is_file: bool
 def _described(name: str, given: Any, is_file: bool) -> Found:
     """Return what compiles a function, and the signatures that it has."""
     if isinstance(given, CFunc):
-        dispatcher = njit(**_options(given._compiler.targetoptions))(given._pyfunc)
-        return Found(name, "jit", dispatcher, [given._sig])
+        return Found(name, "jit", dispatcher_of(given), [given._sig])
     if isinstance(given, Dispatcher):
         return Found(name, "jit", given, _compiled(given, is_file))
     if isinstance(given, DUFunc):
@@ -129,6 +128,11 @@ def _described(name: str, given: Any, is_file: bool) -> Found:
         return found._replace(num_inputs=len(builder.sin))
     text = f"{name}: expected a function that Numba compiles, found {type(given).__name__}"
     raise NotFoundError(text)
+
+
+def dispatcher_of(callback: CFunc) -> Any:
+    """Return what compiles the function of ``@cfunc`` as by ``@njit``, with the same options."""
+    return njit(**_options(callback._compiler.targetoptions))(callback._pyfunc)
 
 
 def _compiled(dispatcher: Any, is_file: bool) -> list[Any]:
