@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from runtime.error import ExportError
 from runtime.module import Module
 
-from ..files.progress import Progress, silent
 from ..importers import find_model_importer
 from .inputs import Inputs
 from .table import Table
@@ -47,11 +46,11 @@ class ModelSource(NamedTuple):
     input_values: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
-    def module(self, inputs: Inputs, progress: Progress = silent) -> Module:
+    def module(self, inputs: Inputs) -> Module:
         """Import the model; its file is added to the inputs. ExportError as the importer does."""
         if isinstance(self.model, Path):
             inputs.add(self.model)
-        arguments: dict[str, Any] = {"options": self.options, "progress": progress}
+        arguments: dict[str, Any] = {"options": self.options, "progress": inputs.progress}
         if self.input_shapes:
             arguments["input_shapes"] = read_input_shapes(self.input_shapes)
         if self.dynamic:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from runtime.error import ExportError
 from runtime.module import Module
 
-from ..files.progress import Progress, silent
 from ..importers import find_model_importer
 from .inputs import Inputs
 from .sources import importing
@@ -40,12 +39,13 @@ class ScriptSource(NamedTuple):
     only: tuple[str, ...] = ()
     options: Mapping[str, Any] = MappingProxyType({})
 
-    def module(self, inputs: Inputs, progress: Progress = silent) -> Module:
+    def module(self, inputs: Inputs) -> Module:
         """Compile the functions; the file is added to the inputs. ExportError as the importer."""
-        progress(f"import {self.path.name}")
+        inputs.progress(f"import {self.path.name}")
         inputs.add(self.path)
         make = find_model_importer(self.kind)
-        made = make(self.path, functions=self.functions, only=self.only, **self.options)
+        options = {"progress": inputs.progress, **self.options}
+        made = make(self.path, functions=self.functions, only=self.only, **options)
         inputs.notes.extend(getattr(made, "notes", ()))
         return made
 

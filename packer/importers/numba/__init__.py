@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.error import ExportError
 
 from ...files.arguments import list_of
+from ...files.progress import Progress, silent
 from ...levels.note import mark_imported
 from .blas import blas_path
 from .module import NumbaModule as NumbaModule
@@ -32,6 +33,7 @@ def from_numba(
     timeout: float = 60.0,
     force: bool = False,
     blas: str | os.PathLike[str] | None = None,
+    progress: Progress = silent,
 ) -> NumbaModule:
     """Make a module of functions that Numba compiles: its library needs neither Numba nor Python.
 
@@ -56,6 +58,8 @@ def from_numba(
     blas : path, optional
         The shared library of BLAS and LAPACK that functions such as ``np.dot`` call; by default
         that of the package scipy-openblas64.
+    progress : callable
+        Gets a text for each function before it is compiled, and again for each level of an export.
 
     Returns
     -------
@@ -94,7 +98,7 @@ def from_numba(
             raise ExportError(f"from_numba: {text}")
         name = getattr(function_or_path, "__name__", type(function_or_path).__name__)
         made = Objects({name: function_or_path}, {name: signatures}, force, blas_path(blas))
-    module = NumbaModule._of(made)
+    module = NumbaModule._of(made, progress)
     mark_imported(module, "the code")
     return module
 

@@ -23,6 +23,7 @@ from numba.core.registry import cpu_target
 from numba.core.typing.templates import _IntrinsicTemplate
 
 from .callables import FunctionValues, calling_by_address
+from .constructs import marking_constructs
 from .deferred import signatures_of
 from .exceptions import CallConv, constant_of, name_of, record_of
 from .threads import threads_of_the_loader
@@ -96,6 +97,7 @@ class Context(FunctionValues):
     allow_dynamic_globals = False
     aot_mode = True
     frozen: list[str]
+    is_of_numba = False  # the function that is lowered
     libraries: dict[str, Any]
 
     @classmethod
@@ -141,8 +143,9 @@ class Context(FunctionValues):
         return builder.load(found)
 
     def make_constant_array(self, builder: Any, typ: Any, ary: Any) -> Any:
-        """Store a global array in the code, as it is now."""
-        self.frozen.append(str(typ))
+        """Store a global array in the code, as it is now; Numba's own tables never change."""
+        if not self.is_of_numba:
+            self.frozen.append(str(typ))
         if not (ary.flags.c_contiguous or ary.flags.f_contiguous):
             ary = np.ascontiguousarray(ary)
         return super().make_constant_array(builder, typ, ary)
@@ -158,7 +161,12 @@ def processor_of(cpu_name: str, features: str) -> tuple[str, str]:
 @contextmanager
 def compiling_for(cpu_name: str, features: str, name: str) -> Iterator[Context]:
     """Let Numba compile for a processor, into libraries that `Codegen` can emit."""
-    with global_compiler_lock, threads_of_the_loader(), calling_by_address():
+    with (
+        global_compiler_lock,
+        threads_of_the_loader(),
+        calling_by_address(),
+        marking_constructs(),
+    ):
         base = cpu_target.target_context
         base.refresh()
         context = Context.of(base, Codegen(name, *processor_of(cpu_name, features)))

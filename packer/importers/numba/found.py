@@ -17,6 +17,7 @@ from numba.np.ufunc.dufunc import DUFunc
 from numba.np.ufunc.gufunc import GUFunc
 from numba.np.ufunc.ufuncbuilder import UFuncDispatcher
 
+from .constructs import generator_in
 from .deferred import signatures_of
 
 
@@ -93,6 +94,8 @@ def find(name: str, given: Any, signatures: Iterable[str] = (), *, is_file: bool
     made = _described(name, given, is_file)
     function = made.dispatcher.py_func
     place = _place(function)
+    if found := generator_in(function):
+        raise NotFoundError(f"{found.file}:{found.line}: {name}: {found.why}")
     chosen = [_parsed(f"{place}: {name}", text) for text in signatures] or made.signatures
     if not chosen:
         hint = f"name one, as in --signature '{name}=float64(float64[::1])'"

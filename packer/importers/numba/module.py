@@ -13,6 +13,7 @@ from runtime.abi import DSO_EXPORTABLE, RUNNABLE
 from runtime.error import ExportError
 
 from ...files.arguments import list_of
+from ...files.progress import Progress, silent
 from ...modules.host import CodeFile, HostModule, RunnableModule
 from ...target import find_target, native_triple
 from .blas import Blas, blas_path, find_blas, parts_of
@@ -89,13 +90,13 @@ class NumbaModule(RunnableModule):
         self._start(Objects(functions, given, force, blas_path(blas)))
 
     @classmethod
-    def _of(cls, made: Source) -> NumbaModule:
+    def _of(cls, made: Source, progress: Progress) -> NumbaModule:
         module = cls.__new__(cls)
-        module._start(made)
+        module._start(made, progress)
         return module
 
-    def _start(self, made: Source) -> None:
-        self._source = made
+    def _start(self, made: Source, progress: Progress = silent) -> None:
+        self._source, self._progress = made, progress
         self._units: dict[Processor, Unit] = {}
         names = repr(sorted(made.named)) + repr([str(path) for path in made.input_files()])
         digest = hashlib.sha256(names.encode()).hexdigest()[:10]
@@ -121,7 +122,7 @@ class NumbaModule(RunnableModule):
         """Return the code for each processor; what was compiled before is kept."""
         new = [processor for processor in processors if processor not in self._units]
         if new:
-            made = self._source.units(self._prefix, new)
+            made = self._source.units(self._prefix, new, self._progress)
             self._units.update(zip(new, made, strict=True))
         return [self._units[processor] for processor in processors]
 
