@@ -45,6 +45,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
         ("tak", (8, 4, 2)),
         ("twice", (5,)),
         ("twice", (5.5,)),
+        ("halves", (5,)),
+        ("halves", (2.5,)),
         ("of_a_global_tuple", (3.0,)),
         *((f"of_a_{kind}", (3.0, i)) for kind in ("tuple", "list", "variable") for i in (0, 1)),
         ("of_callbacks", (3.0, 0)),
@@ -71,7 +73,9 @@ def test_an_exception_of_a_function_that_is_a_value_is_raised(library: Any) -> N
 
 def test_functions_of_this_process_are_values_too(own: ModuleType, tmp_path: Path) -> None:
     """They were compiled before; the process goes on as before."""
-    module = packer.NumbaModule({"call": own.of_a_tuple, "sum": own.of_callbacks})
+    functions = {"call": own.of_a_tuple, "sum": own.of_callbacks, "ackermann": own.ackermann}
+    module = packer.NumbaModule(functions)
     loaded = runtime.load(packer.export_library(module, tmp_path / "calls.so"))
     assert loaded["call"](3.0, 1) == own.of_a_tuple(3.0, 1) == 6.0
+    assert loaded["ackermann"](2, 3) == own.ackermann(2, 3) == 9
     assert loaded["sum"](3.0, 0) == own.of_callbacks(3.0, 0) == 6.0

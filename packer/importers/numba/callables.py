@@ -31,7 +31,9 @@ class FunctionValues(cpu.CPUContext):
         if not isinstance(ty, types.FunctionType):
             return super().get_constant_generic(builder, ty, val)
         if isinstance(val, CFunc):
-            val = self.callbacks.setdefault(val, dispatcher_of(val))
+            if val not in self.callbacks:
+                self.callbacks[val] = dispatcher_of(val)
+            val = self.callbacks[val]
         if not isinstance(val, Dispatcher):
             what = f"a function of type {type(val).__name__}, whose address only this process has"
             raise errors.UnsupportedError(f"{what}; call one of @njit or @cfunc")

@@ -11,7 +11,7 @@ from .code import Code, RefusedError, compile_signature, line_that_needs
 from .constructs import construct_in, line_of
 from .context import Context, compiling_for
 from .describe import UnsupportedTypeError, describe, describe_argument
-from .found import Found
+from .found import Found, is_for_values
 from .internal import make_internal, resolve
 from .needs import allocates_memory, needed_by, undefined_in, why_refused
 from .source import Processor
@@ -97,7 +97,7 @@ def _compile_one(
     variants: list[Variant] = []
     entries: list[_Entry] = []
     seen: set[tuple[Any, ...]] = set()
-    for index, signature in enumerate(found.signatures):
+    for index, signature in enumerate(_signatures(found)):
         code = compile_signature(found, signature)
         if tuple(code.signature.args) in seen:  # as in Numba, which keeps one
             continue
@@ -129,6 +129,13 @@ def _compile_one(
         found.num_inputs or len(variants[0].arguments) - 1,
     )
     return made, entries
+
+
+def _signatures(found: Found) -> Iterator[Any]:
+    """Yield the signatures of a function, and those that its decorator adds for recursive calls."""
+    yield from found.signatures
+    if found.is_closed:
+        yield from [types for types in found.dispatcher.overloads if not is_for_values(types)]
 
 
 def _variant(found: Found, entry: _Entry) -> Variant:

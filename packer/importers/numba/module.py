@@ -90,7 +90,7 @@ class NumbaModule(RunnableModule):
         self._start(Objects(functions, given, force, blas_path(blas)))
 
     @classmethod
-    def _of(cls, made: Source, progress: Progress) -> NumbaModule:
+    def _of(cls, made: Source, progress: Progress = silent) -> NumbaModule:
         module = cls.__new__(cls)
         module._start(made, progress)
         return module

@@ -24,6 +24,11 @@ def twice(x):
     return x if x <= 0 else twice(twice(x - 1) - 1)
 
 
+@njit("float64(int64)")
+def halves(x):
+    return 1.0 if x < 1 else halves(x / 2) * 2 + x
+
+
 @njit("float64(float64)")
 def next_of(x):
     if x > 100:
