@@ -159,7 +159,9 @@ def _project(arguments: argparse.Namespace, steps: Steps) -> Project:
             given = shlex.join(["packer", "export", arguments.output or "model.so", found[0]])
             text += f", or name sources: {given}"
         raise ExportError(text, path=PROJECT_FILE)
-    return read_project(PROJECT_FILE if arguments.project is None else arguments.project)
+    return read_project(
+        PROJECT_FILE if arguments.project is None else arguments.project, progress=steps
+    )
 
 
 def _output(arguments: argparse.Namespace, project: Project) -> str:

@@ -119,13 +119,17 @@ LIBRARY_KEYS = (
 )
 
 
-def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
+def read_project(
+    path: str | os.PathLike[str] = PROJECT_FILE, progress: Progress = silent
+) -> Project:
     """Read a project file, and make its modules.
 
     Parameters
     ----------
     path : path
         The file.
+    progress : callable
+        Gets the steps of imports.
 
     Returns
     -------
@@ -139,7 +143,7 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
     ToolchainError
         If a module needs a package that is not installed.
     """
-    file = Table.of_file(path)
+    file = Table.of_file(path, progress)
     file.only(("library", "module"))
     library = file.table("library")
     library.only(LIBRARY_KEYS)
@@ -194,11 +198,11 @@ def project_of_sources(
     ExportError
         If a file is invalid.
     """
-    inputs = Inputs()
+    inputs = Inputs(progress)
     files = [inputs.add(path) for path in paths]
     device = [path for path in files if is_device_code(path)]
     sources = [source_of(path) for path in files if path not in device]
-    modules = [] if model is None else [model.module(inputs, progress)]
+    modules = [] if model is None else [model.module(inputs)]
     if headers:
         given = {} if functions == AUTO else functions
         chosen = tuple(name for name, declaration in given.items() if declaration == AUTO)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from runtime.module import Module
 
-from ..files.progress import Progress, silent
 from ..importers import Importer, SettingType
 from .inputs import Inputs
 from .sources import importing
@@ -32,7 +31,7 @@ class ImportedSource(NamedTuple):
     source: Path | str
     settings: Mapping[str, Any]
 
-    def module(self, inputs: Inputs, progress: Progress = silent) -> Module:
+    def module(self, inputs: Inputs) -> Module:
         """Import the source; a file is added to the inputs. Raises what the importer does."""
         if isinstance(self.source, Path):
             inputs.add(self.source)
@@ -40,7 +39,7 @@ class ImportedSource(NamedTuple):
         for setting in self.importer.settings:
             if setting.read is not None and setting.name in settings:
                 settings[setting.name] = setting.read(settings[setting.name])
-        made = self.importer.function()(self.source, progress=progress, **settings)
+        made = self.importer.function()(self.source, progress=inputs.progress, **settings)
         inputs.notes.extend(getattr(made, "notes", ()))
         return made
 

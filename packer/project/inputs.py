@@ -8,6 +8,7 @@ from pathlib import Path
 
 from runtime.error import ExportError
 
+from ..files.progress import Progress, silent
 from ..files.text import path_error
 
 _State = tuple[int, int, int, int]
@@ -20,9 +21,12 @@ class Inputs:
     ----------
     notes : list of str
         What a reader of these files left out, with the remedy.
+    progress : callable
+        Gets the steps of an import.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, progress: Progress = silent) -> None:
+        self.progress = progress
         self.notes: list[str] = []
         self._states: dict[Path, _State] = {}
 

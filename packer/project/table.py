@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from runtime.error import ExportError, near_names
 
+from ..files.progress import Progress, silent
 from ..files.text import path_error, shown_path
 from .inputs import Inputs, read_text
 
@@ -41,9 +42,9 @@ class Table:
         self._values = values
 
     @classmethod
-    def of_file(cls, path: str | os.PathLike[str]) -> Table:
+    def of_file(cls, path: str | os.PathLike[str], progress: Progress = silent) -> Table:
         """Read a whole file; an error names the line."""
-        inputs = Inputs()
+        inputs = Inputs(progress)
         return cls(inputs, path, "", _parse(inputs.add(path)))
 
     @property

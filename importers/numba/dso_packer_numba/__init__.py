@@ -61,7 +61,7 @@ def from_numba(
         The shared library of BLAS and LAPACK that functions such as ``np.dot`` call; by default
         that of the package scipy-openblas64.
     progress : callable
-        Gets the name of each step.
+        Gets a text for each function before it is compiled, and again for each level of an export.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def from_numba(
             raise ExportError(f"from_numba: {text}")
         name = getattr(function_or_path, "__name__", type(function_or_path).__name__)
         made = Objects({name: function_or_path}, {name: signatures}, force, blas_path(blas))
-    module = NumbaModule._of(made)
+    module = NumbaModule._of(made, progress)
     mark_imported(module, "the code")
     return module
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 from numba.core import errors, sigutils, types
@@ -9,18 +10,30 @@ from numba.core.registry import CPUDispatcher
 from numba.np.ufunc.wrappers import build_gufunc_wrapper, build_ufunc_wrapper
 
 from .found import Found
-from .needs import line_that_needs
+from .needs import line_in
 
 _LINES = 6  # of Numba's messages
+# Numba's texts: of generator expressions, and of instructions that it does not know.
+_CLOSURE = "The use of yield in a closure is unsupported"
+_RAISED = re.compile(r"\.? Raised from (?:None|(.+) \((\d+)\))$")
 _NO_DEBUG = ("debug", "target", "writable_args", "identity", "cache")
 
 
 class RefusedError(Exception):
-    """A function that cannot be exported: the reason, and the line of the file if it is known."""
+    """A function that cannot be exported: the reason, and the place if it is known.
 
-    def __init__(self, reason: str, line: int = 0) -> None:
+    Attributes
+    ----------
+    line : int
+        The line; 0 if it is unknown.
+    file : str
+        The file, if it is not that of the function.
+    """
+
+    def __init__(self, reason: str, line: int = 0, file: str = "") -> None:
         super().__init__(reason)
         self.line = line
+        self.file = file
 
 
 class Code(NamedTuple):
@@ -52,7 +65,7 @@ def compile_signature(found: Found, signature: Any) -> Code:
     try:
         compiled = _compiled(found.dispatcher, signature)
         if compiled.objectmode:
-            raise RefusedError("object mode, which needs Python")
+            raise RefusedError("object mode (forceobj) needs Python; use @njit")
         if found.kind == "jit":
             name = compiled.fndesc.llvm_func_name
             return Code(compiled.library._final_module, name, compiled.signature)
@@ -60,11 +73,14 @@ def compile_signature(found: Found, signature: Any) -> Code:
         made.library._ensure_finalized()
         return Code(made.library._final_module, made.name, compiled.signature)
     except errors.NumbaError as error:
-        raise RefusedError(_first_lines(str(error)), _line_in(error, found)) from error
+        text = _first_lines(str(error))
+        if _CLOSURE in str(error):
+            text = "a generator expression, or yield in an inner function; write a loop"
+        raise RefusedError(text, _line_in(error, found)) from error
     except RefusedError:
         raise
     except Exception as error:  # of any class: the compiler failed
-        what = f"{type(error).__name__}: {error}".removesuffix(": ")
+        what = _RAISED.sub("", f"{type(error).__name__}: {error}".removesuffix(": "))
         raise RefusedError(f"Numba cannot compile it: {what}", _line_in(error, found)) from error
 
 
@@ -97,7 +113,7 @@ def _loop(found: Found, compiled: Any) -> Any:
     return build_gufunc_wrapper(function, compiled, inputs, outputs, False, is_parfors=False)
 
 
-def line_of(found: Found, signature: Any, symbol: str) -> int:
+def line_that_needs(found: Found, signature: Any, symbol: str) -> int:
     """Return the line of a function that needs a symbol; 0 if it is unknown.
 
     It is compiled again, with debug information, which may change the code.
@@ -112,13 +128,15 @@ def line_of(found: Found, signature: Any, symbol: str) -> int:
         return 0
     made = dispatcher.overloads[tuple(arguments)]
     text = str(made.library._final_module)
-    return line_that_needs(text, made.fndesc.llvm_func_name, symbol)
+    return line_in(text, made.fndesc.llvm_func_name, symbol)
 
 
 def _line_in(error: Any, found: Found) -> int:
     """Return the line of the file in Numba's error; 0 if it has none."""
     loc = getattr(error, "loc", None)
     file = found.dispatcher.py_func.__code__.co_filename
+    if (raised := _RAISED.search(str(error))) and raised[1] == file:
+        return int(raised[2])
     return loc.line if loc is not None and loc.filename == file and loc.line else 0
 
 

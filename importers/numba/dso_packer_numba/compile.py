@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .code import Code, RefusedError, compile_signature, line_of
+from packer.files.progress import Progress, silent
+
+from .code import Code, RefusedError, compile_signature, line_that_needs
+from .constructs import construct_in, line_of
 from .context import Context, compiling_for
 from .describe import UnsupportedTypeError, describe, describe_argument
-from .found import Found
+from .found import Found, is_for_values
 from .internal import make_internal, resolve
 from .needs import allocates_memory, needed_by, undefined_in, why_refused
 from .source import Processor
@@ -28,6 +31,7 @@ def compile_functions(
     prefix: str,
     processors: Sequence[Processor],
     blas: Path | None = None,
+    progress: Progress = silent,
 ) -> list[Unit]:
     """Compile functions for each processor.
 
@@ -41,31 +45,39 @@ def compile_functions(
         The processors; at least one.
     blas : Path, optional
         As for `find_blas`.
+    progress : callable
+        Gets the name of each function before it is compiled.
 
     Returns
     -------
     list of Unit
         One for each processor.
     """
-    return [_compile_for(functions, prefix, processor, blas) for processor in processors]
+    return [_compile_for(functions, prefix, one, blas, progress) for one in processors]
 
 
 def _compile_for(
-    functions: Sequence[Found], prefix: str, processor: Processor, blas: Path | None
+    functions: Sequence[Found],
+    prefix: str,
+    processor: Processor,
+    blas: Path | None,
+    progress: Progress,
 ) -> Unit:
     refused: dict[str, str] = {}
     made: list[Compiled] = []
     entries: list[_Entry] = []
     notes: list[str] = []
     with compiling_for(processor.name, processor.features, prefix) as context:
-        for found in functions:
+        for index, found in enumerate(functions):
+            place = f"{index + 1} of {len(functions)}"
+            progress(f"compile {found.name} {processor.name and f'for {processor.name} '}({place})")
             context.frozen.clear()
             try:
                 symbols = {entry.code.name: entry.symbol for entry in entries}
                 compiled, own = _compile_one(context, found, f"{prefix}{len(made)}_", symbols, blas)
             except RefusedError as error:
                 file, _, line = found.place.rpartition(":")
-                refused[found.name] = f"{file}:{error.line or line}: {error}"
+                refused[found.name] = f"{error.file or file}:{error.line or line}: {error}"
                 continue
             made.append(compiled)
             entries += own
@@ -86,7 +98,7 @@ def _compile_one(
     variants: list[Variant] = []
     entries: list[_Entry] = []
     seen: set[tuple[Any, ...]] = set()
-    for index, signature in enumerate(found.signatures):
+    for index, signature in enumerate(_signatures(found)):
         code = compile_signature(found, signature)
         if tuple(code.signature.args) in seen:  # as in Numba, which keeps one
             continue
@@ -94,9 +106,13 @@ def _compile_one(
         entry = _Entry(symbols.get(code.name, f"{prefix}{index}"), code)
         variant = _variant(found, entry)
         needed = needed_by(context, entry.code)
+        if construct := construct_in(needed):
+            raise RefusedError(construct.why, construct.line, construct.file)
         if refusal := why_refused(needed, blas):
             symbol, why = refusal
-            raise RefusedError(f"{why} ({symbol})", line_of(found, signature, symbol))
+            line = line_that_needs(found, signature, symbol)
+            is_told = symbol in why or (line and symbol.startswith(("Py", "numba")))
+            raise RefusedError(why if is_told else f"{why} ({symbol})", line)
         if code.name not in symbols:
             entries.append(entry)
         allocates = allocates_memory(variant.arguments, needed)
@@ -116,6 +132,13 @@ def _compile_one(
     return made, entries
 
 
+def _signatures(found: Found) -> Iterator[Any]:
+    """Yield the signatures of a function, and those that its decorator adds for recursive calls."""
+    yield from found.signatures
+    if found.is_closed:
+        yield from [types for types in found.dispatcher.overloads if not is_for_values(types)]
+
+
 def _variant(found: Found, entry: _Entry) -> Variant:
     signature = entry.code.signature
     try:
@@ -125,7 +148,8 @@ def _variant(found: Found, entry: _Entry) -> Variant:
     try:
         result = describe(signature.return_type)
     except UnsupportedTypeError as error:
-        raise RefusedError(f"a result of {error}") from None
+        line = line_of(found.dispatcher.py_func, "RETURN_VALUE")
+        raise RefusedError(f"a result of {error}", line) from None
     if found.kind == "vectorize":
         arguments, result = (*arguments, result), Value("none", "none")
     others = [value for value in arguments if value.kind not in ("number", "array")]

@@ -15,13 +15,15 @@ from typing import Any
 
 import numpy as np
 from llvmlite import binding, ir
-from numba.core import cgutils, codegen, cpu, pythonapi, types
+from numba.core import cgutils, codegen, pythonapi, types
 from numba.core.caching import NullCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher, _DispatcherBase
 from numba.core.registry import cpu_target
 from numba.core.typing.templates import _IntrinsicTemplate
 
+from .callables import FunctionValues, calling_by_address
+from .constructs import marking_constructs
 from .deferred import signatures_of
 from .exceptions import CallConv, constant_of, name_of, record_of
 from .threads import threads_of_the_loader
@@ -89,12 +91,13 @@ class _PythonAPI(pythonapi.PythonAPI):
         """Do nothing."""
 
 
-class Context(cpu.CPUContext):
+class Context(FunctionValues):
     """Lowers Numba's IR for a library: no addresses of this process, no Python objects."""
 
     allow_dynamic_globals = False
     aot_mode = True
     frozen: list[str]
+    is_of_numba = False  # the function that is lowered
     libraries: dict[str, Any]
 
     @classmethod
@@ -104,6 +107,7 @@ class Context(cpu.CPUContext):
         context.__dict__.update(other.__dict__)
         context._internal_codegen = made
         context.cached_internal_func = {}
+        context.callbacks = {}
         context.frozen = []
         context.libraries = {}
         return context
@@ -139,8 +143,9 @@ class Context(cpu.CPUContext):
         return builder.load(found)
 
     def make_constant_array(self, builder: Any, typ: Any, ary: Any) -> Any:
-        """Store a global array in the code, as it is now."""
-        self.frozen.append(str(typ))
+        """Store a global array in the code, as it is now; Numba's own tables never change."""
+        if not self.is_of_numba:
+            self.frozen.append(str(typ))
         if not (ary.flags.c_contiguous or ary.flags.f_contiguous):
             ary = np.ascontiguousarray(ary)
         return super().make_constant_array(builder, typ, ary)
@@ -156,7 +161,12 @@ def processor_of(cpu_name: str, features: str) -> tuple[str, str]:
 @contextmanager
 def compiling_for(cpu_name: str, features: str, name: str) -> Iterator[Context]:
     """Let Numba compile for a processor, into libraries that `Codegen` can emit."""
-    with global_compiler_lock, threads_of_the_loader():
+    with (
+        global_compiler_lock,
+        threads_of_the_loader(),
+        calling_by_address(),
+        marking_constructs(),
+    ):
         base = cpu_target.target_context
         base.refresh()
         context = Context.of(base, Codegen(name, *processor_of(cpu_name, features)))
@@ -204,26 +214,32 @@ def _set_aside_one(dispatcher: Any) -> Callable[[], None]:
     dispatcher.targetctx = cpu_target.target_context
     dispatcher._can_compile = True
     if is_closed and known:
-        dispatcher.get_call_template = _closed(dispatcher, known)
+        dispatcher.get_call_template = _closed(dispatcher, known, "get_call_template")
+        dispatcher.get_function_type = _closed(dispatcher, known, "get_function_type")
 
     def restore() -> None:
         dispatcher.__dict__.update(saved)
         dispatcher.__dict__.pop("get_call_template", None)
+        dispatcher.__dict__.pop("get_function_type", None)
         dispatcher._can_compile = not is_closed
 
     return restore
 
 
-def _closed(dispatcher: Any, known: list[Any]) -> Callable[..., Any]:
-    """Let calls find only the signatures that were compiled before, as without us."""
+def _closed(dispatcher: Any, known: list[Any], name: str) -> Callable[..., Any]:
+    """Let a method find only the signatures that were compiled before, as without us.
 
-    def get_call_template(args: Any, kws: Any) -> Any:
-        for signature in known:
-            dispatcher.compile(signature)
-        dispatcher._can_compile = False
+    While the decorator compiles them, a recursive call may compile others.
+    """
+
+    def method(*args: Any) -> Any:
+        if not dispatcher.is_compiling:
+            for signature in known:
+                dispatcher.compile(signature)
+            dispatcher._can_compile = False
         try:
-            return type(dispatcher).get_call_template(dispatcher, args, kws)
+            return getattr(type(dispatcher), name)(dispatcher, *args)
         finally:
             dispatcher._can_compile = True
 
-    return get_call_template
+    return method

@@ -9,23 +9,27 @@ from packer.declare.code import DTYPES
 from .arguments import alignment_of
 from .values import Value, Variant
 
-# NB_EXACT, NB_PROMOTE, NB_SAFE, NB_UNSAFE and NB_NO_FIT of support/choose.h.
-_OTHERS = (2, 3, 3, 4)
-_COSTS = {  # to the number, from Python's bool, int, float and complex
-    "bool": (0, 3, 3, 4),
-    "i64": (2, 0, 3, 4),
-    "f64": (2, 2, 0, 4),
-    "c64": (2, 3, 3, 3),
-    "c128": (2, 2, 2, 0),
+# Costs of converting a number to a type: 0 exact, 1 promote, 2 safe, 3 unsafe, 4 no conversion
+# (NB_EXACT ... of support/choose.h), from bool, int8 to int64, uint8 to uint64, float16 to float64,
+# complex64 and complex128.
+COSTS = {
+    "bool": "03333333333344",
+    "i8": "20333333333344",
+    "i16": "21033233333344",
+    "i32": "21103223333344",
+    "i64": "21110222333344",
+    "u8": "23333033333344",
+    "u16": "23333103333344",
+    "u32": "23333110333344",
+    "u64": "23333111033344",
+    "f32": "22233233310344",
+    "f64": "22222222211044",
+    "c64": "22233233322303",
+    "c128": "22222222222210",
 }
 _EXACT = {"bool": "DSO_BOOL", "i64": "DSO_INT", "f64": "DSO_FLOAT"}
 _KINDS = {"number": "N", "array": "A", "tuple": "T", "optional": "O", "pointer": "P", "str": "S"}
 _KINDS |= {"bytes": "B", "none": "0"}
-
-
-def costs_of(code: str) -> tuple[int, int, int, int]:
-    """Return what it costs to convert a bool, int, float and complex of Python to a number."""
-    return _COSTS.get(code, _OTHERS)
 
 
 def exact_condition(variant: Variant) -> str:
@@ -39,7 +43,7 @@ def exact_condition(variant: Variant) -> str:
     codes = [value.code if value.kind == "number" else "" for value in variant.arguments]
     if not codes or not all(code in _EXACT for code in codes):
         return ""
-    return " && ".join(f"args[{i}].type_index == {_EXACT[code]}" for i, code in enumerate(codes))
+    return " && ".join(f"nb_is_plain(&args[{i}], {_EXACT[code]})" for i, code in enumerate(codes))
 
 
 def type_lines(index: int, variants: Sequence[Variant]) -> Iterator[str]:
@@ -66,11 +70,11 @@ def _table(name: str, rows: Sequence[str]) -> Iterator[str]:
 
 
 def _row(name: str, value: Value) -> str:
-    costs = ", ".join(map(str, costs_of(value.code)))
+    costs = f'"{COSTS[value.code]}"' if value.kind == "number" else "NULL"
     dtype = DTYPES.get(value.code, "DSO_DT_ANY, 8")
     count = value.ndim if value.kind == "array" else len(value.items)
     layout = f"'{value.layout}'" if value.kind == "array" else "0"
     align = alignment_of(value.code) if value.kind == "array" else 1
     items = name if value.items else "NULL"
     flags = f"{layout}, {int(value.is_mutable)}, {align}"
-    return f"{{'{_KINDS[value.kind]}', {{{costs}}}, {dtype}, {count}, {flags}, {items}}}"
+    return f"{{'{_KINDS[value.kind]}', {costs}, {dtype}, {count}, {flags}, {items}}}"

@@ -17,6 +17,7 @@ from numba.np.ufunc.dufunc import DUFunc
 from numba.np.ufunc.gufunc import GUFunc
 from numba.np.ufunc.ufuncbuilder import UFuncDispatcher
 
+from .constructs import generator_in
 from .deferred import signatures_of
 
 
@@ -43,6 +44,8 @@ class Found(NamedTuple):
         The docstring.
     nogil : bool
         True if the decorator has ``nogil=True``.
+    is_closed : bool
+        True if the signatures are those of a decorator, which recursive calls may have added to.
     core : tuple
         Of a universal function: the names of the core dimensions of each argument and result.
     """
@@ -56,6 +59,7 @@ class Found(NamedTuple):
     place: str = ""
     doc: str = ""
     nogil: bool = False
+    is_closed: bool = False
     core: tuple[tuple[str, ...], ...] = ()
     num_inputs: int = 0
 
@@ -93,6 +97,8 @@ def find(name: str, given: Any, signatures: Iterable[str] = (), *, is_file: bool
     made = _described(name, given, is_file)
     function = made.dispatcher.py_func
     place = _place(function)
+    if found := generator_in(function):
+        raise NotFoundError(f"{found.file}:{found.line}: {name}: {found.why}")
     chosen = [_parsed(f"{place}: {name}", text) for text in signatures] or made.signatures
     if not chosen:
         hint = f"name one, as in --signature '{name}=float64(float64[::1])'"
@@ -105,16 +111,17 @@ def find(name: str, given: Any, signatures: Iterable[str] = (), *, is_file: bool
         place=place,
         doc=inspect.getdoc(function) or "",
         nogil=bool(made.dispatcher.targetoptions.get("nogil")),
+        is_closed=made.is_closed and chosen is made.signatures,
     )
 
 
 def _described(name: str, given: Any, is_file: bool) -> Found:
     """Return what compiles a function, and the signatures that it has."""
     if isinstance(given, CFunc):
-        dispatcher = njit(**_options(given._compiler.targetoptions))(given._pyfunc)
-        return Found(name, "jit", dispatcher, [given._sig])
+        return Found(name, "jit", dispatcher_of(given), [given._sig])
     if isinstance(given, Dispatcher):
-        return Found(name, "jit", given, _compiled(given, is_file))
+        is_closed = not given._can_compile
+        return Found(name, "jit", given, _compiled(given, is_file), is_closed=is_closed)
     if isinstance(given, DUFunc):
         inner = given._dispatcher
         dispatcher = UFuncDispatcher(inner.py_func, targetoptions=dict(inner.targetoptions))
@@ -131,11 +138,23 @@ def _described(name: str, given: Any, is_file: bool) -> Found:
     raise NotFoundError(text)
 
 
+def dispatcher_of(callback: CFunc) -> Any:
+    """Return what compiles the function of ``@cfunc`` as by ``@njit``, with the same options."""
+    return njit(**_options(callback._compiler.targetoptions))(callback._pyfunc)
+
+
 def _compiled(dispatcher: Any, is_file: bool) -> list[Any]:
     """Return the signatures of the decorator; of a process also those that calls compiled."""
     if is_file and dispatcher._can_compile:
         return []
-    return [_with_defaults(signature) for signature in signatures_of(dispatcher)]
+    found = [_with_defaults(signature) for signature in signatures_of(dispatcher)]
+    return [signature for signature in found if not is_for_values(signature)] or found
+
+
+def is_for_values(signature: Any) -> bool:
+    """Return True for code that is for one value of an argument, as that of a recursive call."""
+    arguments, _ = sigutils.normalize_signature(signature)
+    return tuple(arguments) != tuple(map(types.unliteral, arguments))
 
 
 def _with_defaults(signature: Any) -> Any:

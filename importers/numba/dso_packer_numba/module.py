@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from packer.files.arguments import list_of
+from packer.files.progress import Progress, silent
 from packer.modules.host import CodeFile, HostModule, RunnableModule
 from packer.target import find_target, native_triple
 from runtime.abi import DSO_EXPORTABLE, RUNNABLE
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 # The files of every module.
 _CALLS = ("call.c", "choose.c", "message.c", "array.c", "nrt.c", "calls.c")
+_UNIVERSAL = ("universal.c", "universal_choose.c", "universal_cast.c")
 # The wrappers store values of one type through pointers to another one.
 _OPTIONS = (f"-I{SUPPORT}", "-O2", "-fno-strict-aliasing", "-fvisibility=hidden")
 
@@ -89,13 +91,13 @@ class NumbaModule(RunnableModule):
         self._start(Objects(functions, given, force, blas_path(blas)))
 
     @classmethod
-    def _of(cls, made: Source) -> NumbaModule:
+    def _of(cls, made: Source, progress: Progress = silent) -> NumbaModule:
         module = cls.__new__(cls)
-        module._start(made)
+        module._start(made, progress)
         return module
 
-    def _start(self, made: Source) -> None:
-        self._source = made
+    def _start(self, made: Source, progress: Progress = silent) -> None:
+        self._source, self._progress = made, progress
         self._units: dict[Processor, Unit] = {}
         names = repr(sorted(made.named)) + repr([str(path) for path in made.input_files()])
         digest = hashlib.sha256(names.encode()).hexdigest()[:10]
@@ -113,7 +115,7 @@ class NumbaModule(RunnableModule):
             for index, function in enumerate(unit.functions)
         )
         self.import_module(_CodeModule(self))
-        own = {"universal.c"} if any(x.kind != "jit" for x in unit.functions) else set()
+        own = _UNIVERSAL if any(x.kind != "jit" for x in unit.functions) else ()
         for module in support_modules(unit.undefined, own, made.blas):
             self.import_module(module)
 
@@ -121,7 +123,7 @@ class NumbaModule(RunnableModule):
         """Return the code for each processor; what was compiled before is kept."""
         new = [processor for processor in processors if processor not in self._units]
         if new:
-            made = self._source.units(self._prefix, new)
+            made = self._source.units(self._prefix, new, self._progress)
             self._units.update(zip(new, made, strict=True))
         return [self._units[processor] for processor in processors]
 

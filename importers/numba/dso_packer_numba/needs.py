@@ -89,7 +89,7 @@ def _is_of_system(name: str) -> bool:
     return any(hasattr(ctypes.CDLL(library), name) for library in _LIBRARIES)
 
 
-def line_that_needs(text: str, entry: str, symbol: str) -> int:
+def line_in(text: str, entry: str, symbol: str) -> int:
     """Return the line of a function from which a symbol is reached; 0 if it is unknown.
 
     Parameters

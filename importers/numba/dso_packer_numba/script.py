@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from packer.files.progress import Progress, silent
 from packer.files.text import path_error, shown_path
 from runtime.error import ExportError
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 READY = b"\0ready\n"  # Numba is imported, the file is next
 IMPORTED = b"\0imported\n"  # the file is imported; what follows has no deadline
 ERROR = b"\0error\n"  # the text of an error follows
+STEP = b"\0step "  # a line; only after IMPORTED, and before what is pickled
 _BOOT = """\
 import pickle, sys
 sys.path[:] = pickle.load(sys.stdin.buffer)
@@ -32,6 +34,7 @@ request = pickle.load(sys.stdin.buffer)
 from dso_packer_numba.worker import main
 main(request)
 """
+_STEP = re.compile(rb"(?<=\0imported\n)\0step ([^\n]*)\n")
 _PLACE = re.compile(rb'File "([^"]+)", line (\d+)')
 
 
@@ -43,6 +46,7 @@ def run_script(
     prefix: str,
     processors: Sequence[Processor],
     blas: Path | None = None,
+    progress: Progress = silent,
 ) -> list[Unit]:
     """Import a file in another process, and compile its functions there.
 
@@ -54,7 +58,7 @@ def run_script(
         As for `from_numba`.
     timeout : float
         Seconds until the file must be imported.
-    prefix, processors, blas
+    prefix, processors, blas, progress
         As for `compile_functions`.
 
     Raises
@@ -78,7 +82,7 @@ def run_script(
     with os.fdopen(reading, "rb", buffering=0) as answers:
         process = _start(writing, request)
         try:
-            data = _answer(answers, timeout, path)
+            data = _answer(answers, timeout, path, progress)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -108,8 +112,8 @@ def _start(writing: int, request: Mapping[str, Any]) -> subprocess.Popen[bytes]:
     return process
 
 
-def _answer(answers: Any, timeout: float, path: Path) -> bytes:
-    """Read what the process writes until it ends."""
+def _answer(answers: Any, timeout: float, path: Path, progress: Progress) -> bytes:
+    """Read what the process writes until it ends, without the steps that it tells."""
     end, data = 0.0, b""
     while True:
         if not end and READY in data:
@@ -122,6 +126,9 @@ def _answer(answers: Any, timeout: float, path: Path) -> bytes:
         if not part:
             return data
         data += part
+        while step := _STEP.search(data):
+            progress(step[1].decode("utf-8", "replace"))
+            data = data[: step.start()] + data[step.end() :]
 
 
 def _line_in(data: bytes, path: Path) -> str:

@@ -13,6 +13,8 @@ from runtime.error import ExportError
 from .versions import check_installed
 
 if TYPE_CHECKING:
+    from packer.files.progress import Progress
+
     from .values import Unit
 
 
@@ -35,7 +37,7 @@ class Source(ABC):
     blas: Path | None = None
 
     @abstractmethod
-    def units(self, prefix: str, processors: Sequence[Processor]) -> list[Unit]:
+    def units(self, prefix: str, processors: Sequence[Processor], progress: Progress) -> list[Unit]:
         """Compile for each processor; symbols begin with `prefix`."""
 
     @property
@@ -70,7 +72,7 @@ class Objects(Source):
         """All of them."""
         return frozenset(self._functions)
 
-    def units(self, prefix: str, processors: Sequence[Processor]) -> list[Unit]:
+    def units(self, prefix: str, processors: Sequence[Processor], progress: Progress) -> list[Unit]:
         """Compile in this process."""
         from .compile import compile_functions
         from .found import NotFoundError, find
@@ -81,7 +83,7 @@ class Objects(Source):
                 found.append(find(name, given, self._signatures.get(name, ())))
             except NotFoundError as error:
                 refused[name] = str(error)
-        units = compile_functions(found, prefix, processors, self.blas)
+        units = compile_functions(found, prefix, processors, self.blas, progress)
         return [unit._replace(refused={**refused, **unit.refused}) for unit in units]
 
 
@@ -108,12 +110,19 @@ class Script(Source):
         """Those with signatures of the caller, and those of `only`."""
         return frozenset((*self._signatures, *self._only))
 
-    def units(self, prefix: str, processors: Sequence[Processor]) -> list[Unit]:
+    def units(self, prefix: str, processors: Sequence[Processor], progress: Progress) -> list[Unit]:
         """Import and compile in another process."""
         from .script import run_script
 
         return run_script(
-            self.path, self._signatures, self._only, self._timeout, prefix, processors, self.blas
+            self.path,
+            self._signatures,
+            self._only,
+            self._timeout,
+            prefix,
+            processors,
+            self.blas,
+            progress,
         )
 
     def input_files(self) -> Sequence[Path]:

@@ -60,7 +60,13 @@ def function_lines(index: int, function: Compiled, symbol: str) -> Iterator[str]
         items = ", ".join(str(numbers[name]) for name in core) or "0"
         yield f"static const int8_t core_{index}_{i}[] = {{{items}}};"
     for k, variant in enumerate(function.variants):
-        yield from _variant_lines(index, k, function, variant, len(numbers))
+        yield from _operand_lines(index, k, function, variant)
+    yield f"static const nb_universal universal_{index}[] = {{"
+    outputs = len(function.core) - function.num_inputs
+    for k, variant in enumerate(function.variants):
+        counts = f"{function.num_inputs}, {outputs}, {len(numbers)}, {int(variant.allocates)}"
+        yield f"  {{&function_{index}, operands_{index}_{k}, {variant.symbol}, {counts}}},"
+    yield "};"
     yield from _call_lines(index, function, symbol)
 
 
@@ -69,18 +75,12 @@ def _core_names(function: Compiled) -> list[str]:
     return list(dict.fromkeys(name for core in function.core for name in core))
 
 
-def _variant_lines(
-    index: int, k: int, function: Compiled, variant: Variant, num_core: int
-) -> Iterator[str]:
+def _operand_lines(index: int, k: int, function: Compiled, variant: Variant) -> Iterator[str]:
     yield f"static const nb_operand operands_{index}_{k}[] = {{"
     for i, (value, core) in enumerate(zip(variant.arguments, function.core, strict=True)):
         align = alignment_of(value.code)
         yield f"  {{{DTYPES[value.code]}, {align}, {len(core)}, core_{index}_{i}}},"
     yield "};"
-    outputs = len(function.core) - function.num_inputs
-    counts = f"{function.num_inputs}, {outputs}, {num_core}, {int(variant.allocates)}"
-    yield f"static const nb_universal universal_{index}_{k} = {{"
-    yield f"  &function_{index}, operands_{index}_{k}, {variant.symbol}, {counts}}};"
 
 
 def _call_lines(index: int, function: Compiled, symbol: str) -> Iterator[str]:
@@ -92,19 +92,15 @@ def _call_lines(index: int, function: Compiled, symbol: str) -> Iterator[str]:
     yield f"  const dso_any args[] = {{{', '.join(f'x{i}' for i in range(len(inputs)))}}};"
     yield f"  dso_any results[{len(outputs)}];"
     yield "  __builtin_memset(results, 0, sizeof results);"
-    for k in range(len(function.variants)):
-        name = f"&universal_{index}_{k}"
-        yield f"  if (nb_universal_fits({name}, args)) {{"
-        yield f"    if (nb_universal_run({name}, args, results)) return -1;"
-        for i in range(len(outputs)):
-            yield f"    *out{i} = results[{i}];"
-        yield "    return 0;"
-        yield "  }"
     texts = (
         ", ".join(map(_element_text, variant.arguments[: function.num_inputs]))
         for variant in function.variants
     )
     signatures = c_string("; ".join(f"({text})" for text in texts))
-    given = f"&function_{index}, args, {function.num_inputs}"
-    yield f"  return nb_refuse_all({given}, {signatures}, 0);"
+    # NumPy knows the types of the loops of a gufunc, and finds those of Numba's other ones in turn.
+    exact_first = int(function.kind == "guvectorize")
+    given = f"universal_{index}, {len(function.variants)}, {exact_first}, {signatures}"
+    yield f"  if (nb_universal_call({given}, args, results)) return -1;"
+    yield from (f"  *out{i} = results[{i}];" for i in range(len(outputs)))
+    yield "  return 0;"
     yield "}"

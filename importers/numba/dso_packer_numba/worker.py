@@ -19,7 +19,7 @@ from packer.files.text import shown_path
 from .compile import compile_functions
 from .deferred import deferring
 from .found import Found, NotFoundError, find, is_numba_function
-from .script import ERROR, IMPORTED, READY
+from .script import ERROR, IMPORTED, READY, STEP
 
 # A traceback is written this long before the deadline.
 _EARLY = 0.2
@@ -42,7 +42,11 @@ def main(request: Mapping[str, Any]) -> None:
         os.write(answer, IMPORTED)
         functions, refused = _functions(module, path, request["signatures"], request["only"])
         blas = None if request["blas"] is None else Path(request["blas"])
-        units = compile_functions(functions, request["prefix"], request["processors"], blas)
+
+        def tell(step: str) -> None:
+            os.write(answer, STEP + step.encode() + b"\n")
+
+        units = compile_functions(functions, request["prefix"], request["processors"], blas, tell)
         units = [unit._replace(refused={**refused, **unit.refused}) for unit in units]
         data = pickle.dumps(units)
     except _FileError as error:

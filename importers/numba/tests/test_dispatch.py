@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dso_packer_numba.dispatch import costs_of
+from dso_packer_numba.describe import number_code
+from dso_packer_numba.dispatch import COSTS
 from numba.core import types
 from numba.core.registry import cpu_target
 
@@ -20,9 +21,8 @@ import runtime
 
 from .conftest import EXAMPLES
 
-_CODES = {"bool": "boolean", "i": "int", "u": "uint", "f": "float", "c": "complex"}
-_NUMBERS = ["bool", *(f"{sign}{bits}" for sign in "iu" for bits in (8, 16, 32, 64))]
-_NUMBERS += ["f32", "f64", "c64", "c128"]
+_NUMBERS = ["boolean", *(f"{sign}{bits}" for sign in ("int", "uint") for bits in (8, 16, 32, 64))]
+_NUMBERS += ["float16", "float32", "float64", "complex64", "complex128"]
 _COSTS = {"exact": 0, "promote": 1, "safe": 2, "unsafe": 3}
 
 
@@ -45,20 +45,36 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return runtime.load(packer.export_library(made, Path(folder, "overloads.so")))
 
 
-@pytest.mark.parametrize("code", _NUMBERS)
-def test_the_costs_of_conversions_are_those_of_numba(code: str) -> None:
-    """From what a bool, int, float and complex of Python are."""
+@pytest.mark.parametrize("kind", [kind for kind in _NUMBERS if kind != "float16"])
+def test_the_costs_of_conversions_are_those_of_numba(kind: str) -> None:
+    """From each type of number."""
     context = cpu_target.typing_context
-    word = _CODES[code] if code == "bool" else _CODES[code[0]] + code[1:]
-    given = (types.boolean, types.int64, types.float64, types.complex128)
-    found = (context.can_convert(kind, getattr(types, word)) for kind in given)
-    assert costs_of(code) == tuple(4 if cost is None else _COSTS[cost.name] for cost in found)
+    to = getattr(types, kind)
+    found = (context.can_convert(getattr(types, source), to) for source in _NUMBERS)
+    digits = "".join(str(4 if cost is None else _COSTS[cost.name]) for cost in found)
+    assert COSTS[number_code(to)] == digits
 
 
 _X = np.arange(12.0).reshape(3, 4)
 _READ_ONLY = np.arange(3.0)
 _READ_ONLY.flags.writeable = False
 _VALUES = [True, 3, -3, 2.5, 1 + 2j, "a", None, (1, 2), (1, 2.0), (True, 2)]
+_SCALARS: list[Any] = [
+    getattr(np, f"{kind}{bits}")(3)
+    for kind, widths in (
+        ("int", (8, 16, 32, 64)),
+        ("uint", (8, 16, 32, 64)),
+        ("float", (16, 32, 64)),
+    )
+    for bits in widths
+]
+_SCALARS += [
+    np.bool_(True),
+    np.complex64(1),
+    np.complex128(2),
+    np.uint64(2**64 - 1),
+    np.longlong(-3),
+]
 _ARRAYS = [_X, _X.T, _X[::2, ::2], _X[0], _X[0, ::2], _X[:1], _READ_ONLY, np.arange(3)]
 
 
@@ -73,12 +89,14 @@ def _outcome(function: Any, arguments: tuple[Any, ...]) -> Any:
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("promoted", _VALUES),
-        ("narrow", _VALUES),
-        ("safe", _VALUES),
+        ("promoted", [*_VALUES, *_SCALARS]),
+        ("narrow", [*_VALUES, *_SCALARS]),
+        ("safe", [*_VALUES, *_SCALARS]),
+        ("widths", [*_VALUES, *_SCALARS]),
         ("arrays", [*_ARRAYS, 1.0]),
         ("optional", [value for value in _VALUES if value != -3]),
         ("tuples", [value for value in _VALUES if not isinstance(value, complex)]),
+        ("narrow_tuples", [(1, np.int8(2)), (np.int32(1), np.float32(2)), (np.int16(1), 2.0)]),
     ],
 )
 def test_a_call_uses_the_signature_that_numba_uses(
@@ -90,8 +108,8 @@ def test_a_call_uses_the_signature_that_numba_uses(
     assert len(set(map(str, here))) > 1
 
 
-@pytest.mark.parametrize("x", [True, 3, 2.5, 1j])
-@pytest.mark.parametrize("y", [True, 3, 2.5])
+@pytest.mark.parametrize("x", [True, 3, 2.5, 1j, np.int32(3), np.float32(2)])
+@pytest.mark.parametrize("y", [True, 3, 2.5, np.uint8(3), np.float16(2)])
 def test_the_worst_conversions_of_a_call_decide(
     library: Any, own: ModuleType, x: Any, y: Any
 ) -> None:
@@ -137,6 +155,10 @@ def test_a_number_is_converted_as_numba_converts_it(
         ("as_int64", "a", TypeError, "expected int64, found str;"),
         ("narrow", 1, TypeError, r"several signatures fit equally for \(int\), expected one of"),
         ("safe", None, TypeError, r"no signature for \(None\), expected one of \(uint64\); "),
+        ("narrow", np.float32(1), TypeError, r"several signatures fit equally for \(float32\), "),
+        ("narrow", np.datetime64(1, "s"), TypeError, "unsupported type, .*found numpy.datetime64"),
+        ("as_int64", np.timedelta64(1, "s"), TypeError, "unsupported type, .*numpy.timedelta64"),
+        ("narrow", np.longdouble(1), TypeError, "unsupported type, .*found numpy.longdouble"),
     ],
 )
 def test_a_number_that_cannot_be_converted_is_refused(

@@ -12,6 +12,8 @@ import pytest
 
 from .conftest import EXAMPLES
 
+pytestmark = pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+
 
 @pytest.fixture(scope="module")
 def own() -> ModuleType:
@@ -60,6 +62,54 @@ def test_results_are_those_of_numpy(
         assert array.shape == np.shape(one) and (array == one).all()
 
 
+_TYPES = [np.dtype(f"{kind}{bits // 8}") for kind in "iu" for bits in (8, 16, 32, 64)]
+_TYPES += [np.dtype(name) for name in ("?", "f2", "f4", "f8", "c8", "c16")]
+_OPERANDS: list[Any] = [np.arange(1, 4).astype(kind) for kind in _TYPES]
+_OPERANDS += [kind.type(3) for kind in _TYPES]
+_OPERANDS += [np.array(2, np.int32), np.float32([[1.5], [2.5]])[:, ::-1], 1, -1, 1.5, True, 1j]
+
+
+def _outcome(function: Any, *arguments: Any) -> Any:
+    """Return type, shape and bits of a result, or a number; text if there is none."""
+    try:
+        result = function(*arguments)
+    except OverflowError:
+        return "overflow"
+    except (TypeError, ValueError):
+        return "refused"
+    if isinstance(result, tuple):  # a complex number
+        return complex(*result)
+    if not hasattr(result, "dtype") or isinstance(result, np.generic):
+        return result
+    array = np.from_dlpack(result)
+    return array.dtype, array.shape, array.tobytes()
+
+
+@pytest.mark.parametrize("name", ["wide_first", "in_turn", "mixed", "exact_first"])
+def test_a_call_uses_the_loop_that_numpy_uses(elements: Any, own: ModuleType, name: str) -> None:
+    """For each two types of arrays and numbers; what does not have a loop's type is converted."""
+    for x in _OPERANDS:
+        for y in _OPERANDS:
+            expected = _outcome(getattr(own, name), x, y)
+            assert _outcome(elements[name], x, y) == expected, (x, y)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in _TYPES if kind != np.float16])
+@pytest.mark.parametrize("out", [kind for kind in _TYPES if kind != np.float16])
+def test_an_output_of_another_type_is_converted(
+    elements: Any, own: ModuleType, kind: np.dtype[Any], out: np.dtype[Any]
+) -> None:
+    """If NumPy converts it; any strides and any alignment."""
+    x = np.array([1, 2, 2**62 + 1 if kind.itemsize > 7 else 3]).astype(kind)
+    places = [np.zeros(6, out)[::2], np.frombuffer(bytearray(49), np.uint8)[1:].view(out)[:3]]
+    for place in places:
+        results = []
+        for function in (own.in_turn, elements["in_turn"]):
+            place[:] = 0
+            results.append((_outcome(function, x, 0, place) == "refused", place.tobytes()))
+        assert results[0] == results[1]
+
+
 def test_an_output_of_the_caller_is_filled(elements: Any) -> None:
     """By position or name; it may be an input."""
     out = np.zeros_like(_X)
@@ -75,7 +125,15 @@ def test_an_output_of_the_caller_is_filled(elements: Any) -> None:
         ("root", (np.array([1.0, -1.0]),), ValueError, "^negative element; raised by root"),
         ("add", (_X, np.ones(7)), ValueError, "add: expected shapes that broadcast, found"),
         ("add", (_X, "x"), TypeError, r"add: no signature for \(float64\[3, 4, 5\] on cpu, str\)"),
-        ("add", (_X, np.ones(5, np.int16)), TypeError, "no signature"),
+        ("add", (_X, np.ones(5, complex)), TypeError, "no signature"),
+        ("in_turn", (np.int8([1]), 300), OverflowError, "argument 2 'y': expected .*, found 300"),
+        (
+            "less",
+            (np.zeros(2, np.int64), 1),
+            TypeError,
+            r"no signature for \(int64\[2\] on cpu, int",
+        ),
+        ("wide_first", (_X, _X, np.ones(_X.shape, np.float16)), ValueError, "a writable output"),
         ("product", (_X, np.ones((2, 2))), ValueError, "shapes that broadcast"),
         ("shift", (1.0, 1.0), TypeError, "no signature"),
         ("add", (_X, _X, np.ones(2)), ValueError, "an output of the shape of the result"),

@@ -140,7 +140,7 @@ def test_functions_of_a_file_that_are_refused_are_listed(tmp_path: Path) -> None
     left_out: dict[str, Any] = module.left_out
     assert set(left_out) == {"no_signature", "prints", "untyped", "mutable", "rest", "lists"}
     assert "no signature; name one" in left_out["no_signature"]
-    assert left_out["prints"].startswith(f"script.py:{at['    print(y)']}: it uses Python objects")
+    assert left_out["prints"].startswith(f"script.py:{at['    print(y)']}: print needs Python;")
     assert left_out["untyped"].startswith(f"script.py:{at['    return x.nothing']}: ")
     assert "default y=[], expected a number, str or None" in left_out["mutable"]
     assert "*more, expected named parameters" in left_out["rest"]
@@ -153,7 +153,7 @@ def test_functions_of_a_file_that_are_refused_are_listed(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("functions", "message"),
     [
-        ({"prints": "int64(int64)"}, r"prints: cannot be exported: script.py:\d+: it uses Python"),
+        ({"prints": "int64(int64)"}, r"prints: cannot be exported: script.py:\d+: print needs"),
         ({"lists": "int64(int64)"}, "lists: cannot be exported: script.py"),
         ({"fine": "int64("}, r"fine: signature 'int64\(', expected one such as"),
         ({"missing": "int64(int64)"}, "has no function 'missing'"),
@@ -192,11 +192,24 @@ def fine(x):
 """
 
 
+def test_the_function_that_is_compiled_is_told(tmp_path: Path) -> None:
+    """Also in an export for levels, which compiles it again; an export that is long shows it."""
+    path = _file(tmp_path, '@njit("int64(int64)")\ndef one(x):\n    return x\n')
+    steps: list[str] = []
+    module = packer.from_numba(path, progress=steps.append)
+    assert steps == ["compile one (1 of 1)"]
+    packer.export_library(module, tmp_path / "script.so", cpu=["x86-64-v2", "x86-64-v3"])
+    assert steps[1:] == [f"compile one for x86-64-v{level} (1 of 1)" for level in (2, 3)]
+    words = [*COMMAND, "export", str(tmp_path / "other.so"), "--numba", str(path), "--verbose"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
+    assert "packer: compile one (1 of 1)\n" in done.stderr
+
+
 def test_a_symbol_that_no_library_defines_is_found_at_export(tmp_path: Path) -> None:
     """With the line that needs it; the other functions do not."""
     path = _file(tmp_path, _EXTERNAL)
     line = 1 + path.read_text().splitlines().index("    return absent(y)")
-    message = f"script.py:{line}: no library defines no_library_has_this (no_library_has_this)"
+    message = f"script.py:{line}: no library defines no_library_has_this"
     with pytest.raises(ExportError, match=re.escape(f"calls: cannot be exported: {message}")):
         packer.from_numba(path, only=["calls"])
     module = packer.from_numba(path)

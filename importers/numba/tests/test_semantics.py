@@ -17,10 +17,11 @@ import runtime
 
 _SCRIPT = """
 import numpy as np
-from numba import jit, njit, objmode, types
+from numba import jit, njit, objmode, prange, types
 
 TABLE = np.arange(6.0).reshape(2, 3)
 EVERY_SECOND = np.arange(12.0)[::2]
+VERBOSE = False
 
 
 @njit("int64(int64)")
@@ -108,6 +109,18 @@ def caught(x, text):
     return 1
 
 
+@njit("unicode_type(unicode_type)")
+def upper(text):
+    return text.upper()
+
+
+@njit("int64(int64)")
+def never_prints(x):
+    if VERBOSE:
+        print(x)
+    return x
+
+
 @jit("float64(float64)", forceobj=True)
 def object_mode(x):
     return x + 1
@@ -124,6 +137,43 @@ def object_block(x):
 def generator(n):
     for i in range(n):
         yield i
+
+
+@njit("(int64,)")
+def of_a_generator(n):
+    m = n + 1
+    return squares(m)
+
+
+@njit("int64(int64)")
+def expression(n):
+    m = n + 1
+    return sum(i for i in range(m))
+
+
+@njit("int64(int64)")
+def prints(x):
+    y = x + 1
+    print("text", y)
+    return y
+
+
+@njit
+def helper(x):
+    print(x, x)
+    return x
+
+
+@njit("int64(int64)")
+def calls_helper(x):
+    return helper(x)
+
+
+@njit("int64(int64)", parallel=True)
+def prints_in_loop(n):
+    for i in prange(n):
+        print(i)
+    return n
 
 
 @njit
@@ -226,6 +276,8 @@ _MANY = np.random.default_rng(0).standard_normal(1001) * 1e8
         ("checked", (np.arange(3.0), 3)),
         ("checked", (np.arange(3.0), -4)),
         ("without_lock", (3,)),
+        ("upper", ("straße ǆ",)),
+        ("never_prints", (3,)),
         ("caught", (1, "text")),
         ("caught", (0, "text")),
     ],
@@ -256,9 +308,9 @@ def test_a_function_without_the_lock_says_so(module: Any) -> None:
 
 
 def test_global_arrays_are_named_as_frozen(module: Any) -> None:
-    """With file and line of the function."""
+    """With file and line of the function; Numba's own tables, as for text, are not."""
     notes = [note for note in module.notes if ": frozen: a global array" in note]
-    assert len(notes) == 2
+    assert len(notes) == len(module.notes) == 2
     assert all(note.startswith(f"script.py:{_line('def frozen') - 1}: ") for note in notes)
 
 
@@ -269,17 +321,30 @@ def _line(text: str) -> int:
 @pytest.mark.parametrize(
     ("name", "place", "text"),
     [
-        ("object_mode", "forceobj", "object mode, which needs Python"),
-        ("object_block", "with objmode", "it uses Python objects"),
-        ("generator", '@njit("(int64,)")', "a result of type .*: it is a generator, which needs"),
+        ("object_mode", "forceobj", r"object mode \(forceobj\) needs Python; use @njit"),
+        ("object_block", "with objmode", "a block of objmode needs Python; compute"),
+        ("generator", "yield i", "yield makes it a generator, which needs Python; fill an array"),
+        (
+            "of_a_generator",
+            "return squares(m)",
+            "a result of type .*: it is a generator, which needs",
+        ),
+        (
+            "expression",
+            "sum(i for i",
+            "a generator expression, or yield in an inner function; write",
+        ),
+        ("prints", 'print("text", y)', "print needs Python; return the value"),
+        ("prints_in_loop", "print(i)", "print needs Python; return the value"),
         ("calls_endless", "return endless(n)", "runaway recursion"),
         ("calls_growing", '@njit("int64(int64)")', "cannot compile it: RecursionError"),
         ("unknown_name", "return nothing", "name 'nothing_of_this_name' is not defined"),
-        ("formats", '@njit("unicode_type(int64)")', "format spec in f-strings"),
+        ("formats", "return f", "format spec in f-strings"),
         ("global_list", "return LIST", "reflected list"),
         ("writes_global", "TABLE[0, 0] = x", "No implementation of function .*setitem"),
         ("mutable_default", "int64[:])", r"default y=array\(\[0, 0, 0\]\), expected a number"),
-        ("squares", "@njit", "no signature; name one"),
+        ("squares", "yield i * i", "yield makes it a generator"),
+        ("helper", "@njit", "no signature; name one"),
     ],
 )
 def test_what_needs_python_is_refused_with_its_line(
@@ -290,6 +355,13 @@ def test_what_needs_python_is_refused_with_its_line(
     assert re.search(text, found), found
     first = _line(f"def {name}(")
     lines = range(first - 1, first + 4)
+    assert not re.search("Py[A-Z]|numba[._]", found), found
     line = int(found.split(":")[1])
     assert found.startswith("script.py:") and line in lines, found
     assert place in _SCRIPT.splitlines()[line - 1], found
+
+
+def test_a_construct_of_a_called_function_is_named_there(module: Any) -> None:
+    """The line is that of the construct."""
+    place = f"script.py:{_line('print(x, x)')}"
+    assert module.left_out["calls_helper"] == f"{place}: print needs Python; return the value"

@@ -81,7 +81,7 @@ static int make_constant(PyObject *item, dso_any *made) {
   if (type_index == DSO_STR) return str_constant(value, made);
   int is_copied = type_index == DSO_TENSOR ? copy_unaligned(value, made) : 0;
   if (is_copied != 0) return is_copied > 0 ? 0 : -1;
-  if (convert_owned(item, value, NULL, made) != 0) return -1;
+  if (convert_owned(item, value, made) != 0) return -1;
   if (type_index == DSO_TENSOR && made->type_index == DSO_TENSOR)
     tensor_object_mark(made->v_ptr, TENSOR_READ_ONLY);
   return 0;
@@ -104,7 +104,7 @@ static Py_ssize_t make_weights(PyObject *list, dso_any *made) {
   for (; i < PyList_GET_SIZE(list); i++) {
     made[i] = (dso_any){.type_index = DSO_NONE};
     PyObject *item = PyList_GET_ITEM(list, i);
-    if (item != Py_None && convert_owned(list, item, NULL, &made[i]) != 0) break;
+    if (item != Py_None && convert_owned(list, item, &made[i]) != 0) break;
   }
   return i;
 }

@@ -7,7 +7,12 @@
 /* ---- Refusals */
 
 static void say(dso_message *message, const dso_any *value) {
+  static const char *const names[] = {"int", "uint", "float"};
   const dso_sequence *array = dso_sequence_of(value);
+  if (nb_is_typed(value) && nb_code_of(value) <= DSO_DT_FLOAT) {
+    dso_say(message, "%s%d", names[nb_code_of(value)], nb_bits_of(value));
+    return;
+  }
   if (!array) {
     dso_say_value(message, value);
     if (nb_is_readonly(value)) dso_say(message, ", read-only");

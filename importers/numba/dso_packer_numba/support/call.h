@@ -127,6 +127,16 @@ DSO_INLINE int nb_read_complex(const dso_any *value, double parts[2]) {
   return dso_read_complex_tensor(value, parts) ? 0 : nb_read_float(value, &parts[0]);
 }
 
+/* 1 for a scalar of NumPy, which says its type. */
+DSO_FAST int nb_is_typed(const dso_any *value) {
+  return (value->type_index == DSO_INT || value->type_index == DSO_FLOAT) &&
+         (value->small_len & 0xFF) == DSO_TYPED;
+}
+
+DSO_FAST int nb_code_of(const dso_any *value) { return value->small_len >> 8 & 0xFF; }
+
+DSO_FAST int nb_bits_of(const dso_any *value) { return (int)(value->small_len >> 16); }
+
 /* A complex number is an array of its parts. */
 DSO_FAST int nb_is_complex(const dso_any *value) {
   const dso_sequence *array = dso_sequence_of(value);

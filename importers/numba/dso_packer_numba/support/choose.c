@@ -5,18 +5,44 @@ enum { MAX_DIMS = 64 };
 
 static int greater(int one, int other) { return one > other ? one : other; }
 
-static int cost_of_number(const dso_any *value, const nb_type *type) {
+/* Columns of the costs of a number, each followed by the wider types of its kind. */
+enum {
+  FROM_BOOL,
+  FROM_INT8,
+  FROM_UINT8 = 5,
+  FROM_FLOAT16 = 9,
+  FROM_COMPLEX64 = 12,
+  NUM_COLUMNS = 14
+};
+
+/* Return the column of a type, whose kind begins with one of `least` bits. */
+static int column_of(int code, int bits) {
+  int is_complex = code == DSO_DT_COMPLEX, is_float = code == DSO_DT_FLOAT;
+  int column = is_complex            ? FROM_COMPLEX64
+               : is_float            ? FROM_FLOAT16
+               : code == DSO_DT_UINT ? FROM_UINT8
+                                     : FROM_INT8;
+  for (int least = is_complex ? 64 : is_float ? 16 : 8; least < bits; least *= 2) column++;
+  return column;
+}
+
+/* Return the column of a number; NUM_COLUMNS for another value. */
+static int source_of(const dso_any *value) {
   const DLTensor *tensor = dso_tensor_of(value);
-  if (value->type_index == DSO_BOOL) return type->costs[0];
-  if (value->type_index == DSO_INT) return type->costs[1];
-  if (value->type_index == DSO_FLOAT) return type->costs[2];
-  if (nb_is_complex(value)) return type->costs[3];
-  if (type->code != DSO_DT_COMPLEX || !tensor || tensor->ndim != 0 ||
-      tensor->dtype.code != DSO_DT_COMPLEX)
-    return NB_NO_FIT;
-  return tensor->dtype.bits == type->bits  ? NB_EXACT
-         : tensor->dtype.bits < type->bits ? NB_PROMOTE
-                                           : NB_UNSAFE;
+  if (value->type_index == DSO_BOOL) return FROM_BOOL;
+  if (nb_is_typed(value)) return column_of(nb_code_of(value), nb_bits_of(value));
+  if (value->type_index == DSO_INT)
+    return column_of(value->small_len == DSO_UNSIGNED ? DSO_DT_UINT : DSO_DT_INT, 64);
+  if (value->type_index == DSO_FLOAT) return column_of(DSO_DT_FLOAT, 64);
+  if (nb_is_complex(value)) return column_of(DSO_DT_COMPLEX, 128);
+  if (tensor && tensor->ndim == 0 && tensor->dtype.code == DSO_DT_COMPLEX)
+    return column_of(DSO_DT_COMPLEX, tensor->dtype.bits);
+  return NUM_COLUMNS;
+}
+
+static int cost_of_number(const dso_any *value, const nb_type *type) {
+  int column = source_of(value);
+  return column < NUM_COLUMNS ? type->costs[column] - '0' : NB_NO_FIT;
 }
 
 static int is_fit(const dso_any *value, const nb_type *type, char layout) {

@@ -11,13 +11,20 @@ enum { NB_EXACT = 0, NB_PROMOTE, NB_SAFE, NB_UNSAFE, NB_NO_FIT };
 /* The type of one parameter. */
 typedef struct nb_type {
   char kind;                 /* Number, Array, Tuple, Str, Bytes, None, Optional or Pointer */
-  uint8_t costs[4];          /* of a number: from a bool, int, float and complex of Python */
+  const char *costs;         /* of a number: a digit for each type, as in dispatch.py; else NULL */
   int32_t code, bits, count; /* count: of dimensions, or of items */
   char layout;
   int8_t is_mutable;
   int32_t align;
   const struct nb_type *items; /* of a tuple; the type of an optional value */
 } nb_type;
+
+/* 1 if the value has the type index, and no mark. */
+DSO_FAST int nb_is_plain(const dso_any *value, int32_t type_index) {
+  uint64_t head;
+  __builtin_memcpy(&head, value, sizeof head);
+  return head == (uint64_t)type_index;
+}
 
 #pragma GCC visibility push(hidden)
 /* Return the index of a signature, or -1 after raising TypeError: none fits, or several equally.

@@ -1,10 +1,12 @@
-/* Functions of elements: broadcasting, and the loops over what the inner loop leaves. */
+/* Functions of elements: broadcasting, and the loops over what the inner loop leaves. One file, since
+ * each step reads the plan of the one before. */
 #include "universal.h"
 
 #include <string.h>
 
 typedef struct {
   char *data;
+  nrt_meminfo *copy;           /* of an array that is converted; else NULL */
   int64_t steps[NB_MOST_DIMS]; /* along the dimensions of the loops, in bytes; 0 if broadcast */
   int64_t core_steps[NB_MOST_CORE];
   double number[2]; /* the value of a scalar */
@@ -19,53 +21,6 @@ typedef struct {
   operand operands[NB_MOST_OPERANDS];
 } plan;
 
-/* ---- Types */
-
-static int is_number(const dso_any *value) {
-  return dso_is_integer(value) || value->type_index == DSO_FLOAT;
-}
-
-static int is_complex(const dso_any *value) {
-  const dso_sequence *array = dso_sequence_of(value);
-  return array && array->size == 2 && is_number(&array->items[0]) && is_number(&array->items[1]);
-}
-
-static int is_signed(const dso_any *value, int bits) {
-  int64_t high = (int64_t)(UINT64_MAX >> (65 - bits));
-  return dso_is_integer(value) && !dso_is_beyond_int64(value) && value->v_int64 >= -high - 1 &&
-         value->v_int64 <= high;
-}
-
-static int is_unsigned(const dso_any *value, int bits) {
-  return dso_is_integer(value) && (value->v_int64 >= 0 || dso_is_beyond_int64(value)) &&
-         (uint64_t)value->v_int64 <= UINT64_MAX >> (64 - bits);
-}
-
-static int fits_number(const nb_operand *as, const dso_any *value) {
-  if (as->num_core > 0) return 0;
-  switch (as->code) {
-    case DSO_DT_BOOL: return value->type_index == DSO_BOOL;
-    case DSO_DT_INT: return is_signed(value, as->bits);
-    case DSO_DT_UINT: return is_unsigned(value, as->bits);
-    case DSO_DT_FLOAT: return is_number(value);
-    default: return is_number(value) || is_complex(value);
-  }
-}
-
-static int fits(const nb_operand *as, const dso_any *value) {
-  const DLTensor *tensor = dso_tensor_of(value);
-  if (!tensor) return fits_number(as, value);
-  return dso_is_on_cpu(tensor) && dso_has_dtype(tensor, as->code, as->bits) &&
-         tensor->ndim >= as->num_core && tensor->ndim - as->num_core <= NB_MOST_DIMS &&
-         dso_address_of(tensor) % as->align == 0;
-}
-
-int nb_universal_fits(const nb_universal *self, const dso_any *args) {
-  for (int32_t i = 0; i < self->num_inputs; i++)
-    if (!fits(&self->operands[i], &args[i])) return 0;
-  return 1;
-}
-
 /* ---- Shapes */
 
 static int refuse(const plan *self, const char *text) {
@@ -79,26 +34,31 @@ static int refuse(const plan *self, const char *text) {
   return dso_raise_message(&message, self->self->function, "ValueError");
 }
 
-static void store_number(const nb_operand *as, const dso_any *value, operand *out) {
+/* True if an integer type has the value of an int; bits that it lacks are copies of the sign. */
+static int has_value(const nb_operand *as, const dso_any *value) {
+  int64_t number = value->v_int64;
+  if (as->code == DSO_DT_INT)
+    return !dso_is_beyond_int64(value) && number >> (as->bits - 1) == number >> 63;
+  if (number < 0 && !dso_is_beyond_int64(value)) return 0;
+  return as->bits == 64 || (uint64_t)number >> as->bits == 0;
+}
+
+static int store_number(const plan *self, int32_t index, operand *out) {
+  const nb_operand *as = &self->self->operands[index];
+  const dso_any *value = &self->args[index];
   double parts[2] = {0, 0};
-  uint64_t bits = 0;
   if (as->code == DSO_DT_FLOAT || as->code == DSO_DT_COMPLEX) {
     (void)nb_read_complex(value, parts);
     float singles[2] = {(float)parts[0], (float)parts[1]};
     int is_single = as->bits == (as->code == DSO_DT_FLOAT ? 32 : 64);
     memcpy(out->number, is_single ? (void *)singles : parts, as->bits / 8u);
   } else {
-    bits = (uint64_t)value->v_int64; /* little-endian: the low bytes come first */
-    memcpy(out->number, &bits, sizeof bits);
+    if (as->code != DSO_DT_BOOL && !has_value(as, value))
+      return nb_refuse(self->self->function, value, index, NB_BEYOND);
+    memcpy(out->number, &value->v_int64, sizeof value->v_int64); /* the low bytes come first */
   }
   out->data = (char *)out->number;
-}
-
-static int64_t step_of(const DLTensor *tensor, int32_t axis, int64_t itemsize) {
-  int64_t step = itemsize;
-  if (tensor->strides) return tensor->strides[axis] * itemsize;
-  for (int32_t i = tensor->ndim - 1; i > axis; i--) step *= tensor->shape[i];
-  return step;
+  return 0;
 }
 
 /* Join the extents of one tensor to those of the loops; -1 if they differ. */
@@ -139,13 +99,44 @@ static int find_shape(plan *self) {
 /* The steps of a tensor, and of an array that has no strides yet. */
 static void find_steps(plan *self, const nb_operand *as, const DLTensor *tensor, operand *out) {
   int32_t outer = tensor->ndim - as->num_core, skipped = self->ndim - outer;
-  int64_t itemsize = as->bits / 8;
   out->data = (char *)dso_address_of(tensor);
   for (int32_t i = 0; i < outer; i++)
     if (tensor->shape[i] != 1 || self->shape[skipped + i] == 1)
-      out->steps[skipped + i] = step_of(tensor, i, itemsize);
-  for (int32_t i = 0; i < as->num_core; i++)
-    out->core_steps[i] = step_of(tensor, outer + i, itemsize);
+      out->steps[skipped + i] = nb_step_of(tensor, i);
+  for (int32_t i = 0; i < as->num_core; i++) out->core_steps[i] = nb_step_of(tensor, outer + i);
+}
+
+/* ---- Arrays of other types */
+
+static DLDataType type_of(const nb_operand *as) { return (DLDataType){as->code, as->bits, 1}; }
+
+static int is_as(const nb_operand *as, const DLTensor *tensor) {
+  return dso_has_dtype(tensor, as->code, as->bits) && dso_address_of(tensor) % as->align == 0;
+}
+
+/* Allocate an array of an operand's type, and of the shape of a tensor. */
+static int make_copy(const nb_operand *as, const DLTensor *tensor, operand *out, DLTensor *made) {
+  int64_t nbytes = as->bits / 8;
+  *made = *tensor;
+  made->dtype = type_of(as);
+  made->strides = NULL;
+  made->byte_offset = 0;
+  for (int32_t i = 0; i < tensor->ndim; i++) nbytes *= tensor->shape[i];
+  out->copy = NRT_MemInfo_alloc_aligned((size_t)nbytes, 64);
+  if (out->copy == NULL) return dso_raise("MemoryError", "no memory to convert an array");
+  made->data = out->copy->data;
+  return 0;
+}
+
+static int use_input(plan *self, const nb_operand *as, const DLTensor *tensor, operand *out) {
+  DLTensor copy;
+  if (is_as(as, tensor)) find_steps(self, as, tensor, out);
+  else {
+    if (make_copy(as, tensor, out, &copy)) return -1;
+    nb_cast(tensor, &copy);
+    find_steps(self, as, &copy, out);
+  }
+  return 0;
 }
 
 /* ---- Outputs */
@@ -175,25 +166,56 @@ static int allocate(plan *self, const nb_operand *as, operand *out, dso_any *res
   return nb_give_array(result, (const nb_array *)(const void *)&array, ndim, dtype, NULL, 0);
 }
 
+static int is_output(const nb_operand *as, const DLTensor *tensor) {
+  DLDataType type = tensor->dtype;
+  if (!dso_is_on_cpu(tensor) || tensor->ndim < as->num_core) return 0;
+  if (dso_has_dtype(tensor, as->code, as->bits)) return 1;
+  int is_known = type.code <= DSO_DT_UINT || type.code == DSO_DT_COMPLEX ||
+                 (type.code == DSO_DT_FLOAT && (type.bits == 32 || type.bits == 64));
+  return is_known && type.lanes == 1 && type.bits % 8 == 0 && nb_is_same_kind(type_of(as), type);
+}
+
 /* An array that the caller passes for an output has the shape of the loops. */
 static int use_output(plan *self, const nb_operand *as, const dso_any *value, operand *out) {
   const DLTensor *tensor = dso_tensor_of(value);
-  if (!tensor || nb_is_readonly(value) || !fits(as, value))
-    return refuse(self, "expected a writable output of the signature's type");
+  if (!tensor || nb_is_readonly(value) || !is_output(as, tensor))
+    return refuse(self, "expected a writable output that the result can be converted to");
   int is_same = tensor->ndim == self->ndim + as->num_core;
   for (int32_t i = 0; is_same && i < self->ndim; i++) is_same = tensor->shape[i] == self->shape[i];
   if (!is_same || join(self, as, tensor))
     return refuse(self, "expected an output of the shape of the result");
-  find_steps(self, as, tensor, out);
+  DLTensor copy = *tensor;
+  if (!is_as(as, tensor)) {
+    if (make_copy(as, tensor, out, &copy)) return -1;
+    if (nb_is_same_kind(tensor->dtype, copy.dtype)) nb_cast(tensor, &copy); /* code may read it */
+  }
+  find_steps(self, as, &copy, out);
   return 0;
+}
+
+/* Convert the results whose outputs have other types. */
+static void store_outputs(const plan *self) {
+  for (int32_t i = 0; i < self->self->num_outputs; i++) {
+    int32_t k = self->self->num_inputs + i;
+    const DLTensor *tensor = dso_tensor_of(&self->args[k]);
+    if (!tensor || !self->operands[k].copy) continue;
+    DLTensor copy = *tensor;
+    copy.data = self->operands[k].copy->data;
+    copy.dtype = type_of(&self->self->operands[k]);
+    copy.strides = NULL;
+    copy.byte_offset = 0;
+    nb_cast(&copy, tensor);
+  }
 }
 
 static int prepare(plan *self, dso_any *results) {
   const nb_universal *function = self->self;
   for (int32_t i = 0; i < function->num_inputs; i++) {
     const DLTensor *tensor = dso_tensor_of(&self->args[i]);
-    if (tensor) find_steps(self, &function->operands[i], tensor, &self->operands[i]);
-    else store_number(&function->operands[i], &self->args[i], &self->operands[i]);
+    const nb_operand *as = &function->operands[i];
+    if (tensor ? use_input(self, as, tensor, &self->operands[i])
+               : store_number(self, i, &self->operands[i]))
+      return -1;
   }
   for (int32_t i = 0; i < function->num_outputs; i++) {
     int32_t k = function->num_inputs + i;
@@ -290,12 +312,13 @@ static int as_number(const nb_operand *as, dso_any *result) {
   return 0;
 }
 
-int nb_universal_run(const nb_universal *self, const dso_any *args, dso_any *results) {
+static int run(const nb_universal *self, const dso_any *args, dso_any *results) {
   plan made; /* what is not used is not set: it is large */
   made.self = self;
   made.args = args;
   made.ndim = 0;
   int32_t count = self->num_inputs + self->num_outputs;
+  for (int32_t i = 0; i < count; i++) made.operands[i].copy = NULL;
   int status = find_shape(&made);
   if (!status) status = prepare(&made, results);
   if (!status) {
@@ -306,8 +329,18 @@ int nb_universal_run(const nb_universal *self, const dso_any *args, dso_any *res
     status = nb_raise_noted(0, self->function);
     if (self->allocates) nrt_call_end(&memory, status);
   }
+  if (!status) store_outputs(&made);
+  for (int32_t i = 0; i < count; i++)
+    if (made.operands[i].copy) NRT_decref(made.operands[i].copy);
   for (int32_t i = 0; !status && i < self->num_outputs; i++)
     status = as_number(&self->operands[self->num_inputs + i], &results[i]);
   for (int32_t i = 0; status && i < self->num_outputs; i++) dso_release(&results[i]);
   return status;
+}
+
+int nb_universal_call(const nb_universal *loops, int32_t count, int exact_first,
+                      const char *signatures, const dso_any *args, dso_any *results) {
+  int32_t chosen = nb_universal_choose(loops, count, exact_first, args);
+  if (chosen < 0) return nb_refuse_all(loops->function, args, loops->num_inputs, signatures, 0);
+  return run(&loops[chosen], args, results);
 }

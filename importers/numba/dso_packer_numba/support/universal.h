@@ -28,10 +28,22 @@ typedef struct {
 } nb_universal;
 
 #pragma GCC visibility push(hidden)
-/* 1 if the inputs have the types of the signature. */
-int nb_universal_fits(const nb_universal *self, const dso_any *args);
-/* Compute. An output that is None is allocated, and stored in `results`; 0, or -1 with an error. */
-int nb_universal_run(const nb_universal *self, const dso_any *args, dso_any *results);
+/* Compute with the loop that NumPy would choose; with `exact_first`, one whose inputs have exactly
+ * the types comes before the first that fits. An output that is None is allocated, and stored in
+ * `results`. `signatures` is for messages; 0, or -1 with an error. */
+int nb_universal_call(const nb_universal *loops, int32_t count, int exact_first,
+                      const char *signatures, const dso_any *args, dso_any *results);
+/* Return the number of that loop; -1 if none fits. */
+int32_t nb_universal_choose(const nb_universal *loops, int32_t count, int exact_first,
+                            const dso_any *args);
+
+/* NumPy's casting "safe"; and "same_kind" for types that are not safe. */
+int nb_is_safe(DLDataType from, DLDataType to);
+int nb_is_same_kind(DLDataType from, DLDataType to);
+/* Convert an array to another one of the same shape; no float16 is written. */
+void nb_cast(const DLTensor *from, const DLTensor *to);
+/* The step along an axis, in bytes. */
+int64_t nb_step_of(const DLTensor *tensor, int32_t axis);
 #pragma GCC visibility pop
 
 #endif

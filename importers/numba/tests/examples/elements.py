@@ -23,6 +23,27 @@ def less(x, y):
     return x < y
 
 
+@vectorize(["f8(f8, f8)", "f4(f4, f4)"])
+def wide_first(x, y):
+    return x + y
+
+
+@vectorize(["i1(i1, i1)", "f4(f4, f4)", "i8(i8, i8)", "c8(c8, c8)", "f8(f8, f8)", "c16(c16, c16)"])
+def in_turn(x, y):
+    return x + y
+
+
+@vectorize(["u8(u8, b1)", "f8(i4, f4)", "i4(i4, i4)", "c16(i8, c8)"])
+def mixed(x, y):
+    return x + y
+
+
+@guvectorize(["(f8[:], f8, f8[:])", "(f4[:], f4, f4[:])", "(i4[:], i4, i4[:])"], "(n),()->(n)")
+def exact_first(x, by, out):
+    for i in range(len(x)):
+        out[i] = x[i] + by
+
+
 @guvectorize(["(float64[:], float64, float64[:])"], "(n),()->(n)")
 def shift(x, by, out):
     for i in range(len(x)):

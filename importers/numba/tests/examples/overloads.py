@@ -43,6 +43,16 @@ def safe(x):
     return number_of(x)
 
 
+@njit(["(int16,)", "(float32,)", "(uint32,)", "(complex64,)"])
+def widths(x):
+    return number_of(x)
+
+
+@njit(["(Tuple((int64, int8)),)", "(Tuple((int32, float32)),)"])
+def narrow_tuples(x):
+    return number_of(x)
+
+
 @njit(["(int64, float64)", "(float64, int64)", "(float64, float64)"])
 def pairs(x, y):
     return number_of(x, y)

@@ -185,21 +185,23 @@ static int is_scalar(PyObject *object) {
   return number != NULL && (number->nb_index != NULL || number->nb_float != NULL) && !has_length;
 }
 
-/* Return the DLPack type code of a scalar, or -1 if it is unsupported. The buffer decides, because
- * NumPy's complex64 and bool_ have __float__ too. Without a buffer the methods decide. */
-static int scalar_code(PyObject *object) {
+/* Find the type of a scalar; -1 if it is unsupported. The buffer decides, because NumPy's complex64
+ * and bool_ have __float__ too. Without a buffer the methods decide, and there are no bits. */
+static int scalar_dtype(PyObject *object, DLDataType *dtype) {
   Py_buffer view;
-  DLDataType dtype;
-  if (!PyObject_CheckBuffer(object))
-    return Py_TYPE(object)->tp_as_number->nb_index != NULL ? DTYPE_INT : DTYPE_FLOAT;
+  if (!PyObject_CheckBuffer(object)) {
+    int is_int = Py_TYPE(object)->tp_as_number->nb_index != NULL;
+    *dtype = (DLDataType){.code = is_int ? DTYPE_INT : DTYPE_FLOAT};
+    return 0;
+  }
   if (PyObject_GetBuffer(object, &view, PyBUF_RECORDS_RO) != 0) {
     PyErr_Clear();
     return -1;
   }
   int known = view.ndim == 0 && /* a datetime64 exports its bytes, with ndim 1 */
-              dtype_from_format(view.format, (size_t)view.itemsize, &dtype) == 0;
+              dtype_from_format(view.format, (size_t)view.itemsize, dtype) == 0;
   PyBuffer_Release(&view);
-  return known ? dtype.code : -1;
+  return known ? 0 : -1;
 }
 
 static int convert_index(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
@@ -217,13 +219,29 @@ static int convert_float(struct call_frame *frame, Py_ssize_t index, PyObject *o
 }
 
 static int convert_scalar(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
-  switch (scalar_code(object)) {
-    case DTYPE_INT:
-    case DTYPE_UINT: return convert_index(frame, index, object);
-    case DTYPE_FLOAT: return convert_float(frame, index, object);
+  int status;
+  DLDataType dtype;
+  if (scalar_dtype(object, &dtype) != 0) return refuse_type(frame, index, object);
+  switch (dtype.code) {
     case DTYPE_BOOL: return set_bool(&frame->args[index], PyObject_IsTrue(object) == 1);
-    default: return refuse_type(frame, index, object);
+    case DTYPE_INT:
+    case DTYPE_UINT: status = convert_index(frame, index, object); break;
+    case DTYPE_FLOAT: status = convert_float(frame, index, object); break;
+    default:
+      return frame_takes_any(frame, index) ? argument_buffer(frame, index, object)
+                                           : refuse_type(frame, index, object);
   }
+  if (frame->args[index].small_len == 0) /* no uint64 beyond int64 */
+    frame->args[index].small_len = frame_mark_of(frame, index, dtype.code, dtype.bits);
+  return status;
+}
+
+/* A subclass of float: NumPy's float64, if it has a buffer. */
+static int convert_subfloat(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+  int status = convert_float(frame, index, object);
+  if (PyObject_CheckBuffer(object))
+    frame->args[index].small_len = frame_mark_of(frame, index, DTYPE_FLOAT, 64);
+  return status;
 }
 
 /* An object that a library returned is passed on; other callables get a callback object. */
@@ -262,7 +280,7 @@ static int convert_other(struct call_frame *frame, Py_ssize_t index, PyObject *o
   if (status != 1) return status;
   if (ndarray_recognise(Py_TYPE(object))) return argument_ndarray(frame, index, object);
   if (PyLong_Check(object)) return convert_int(frame, index, object);
-  if (PyFloat_Check(object)) return convert_float(frame, index, object);
+  if (PyFloat_Check(object)) return convert_subfloat(frame, index, object);
   if (PyUnicode_Check(object)) return convert_str(frame, index, object);
   if (PyBytes_Check(object)) return convert_bytes(frame, index, object);
   if (PyTuple_Check(object) || PyList_Check(object))

@@ -10,13 +10,16 @@
 #include "python/exception.h"
 #include "vm/object.h"
 
-static int pass_complex(struct call_frame *frame, Py_ssize_t index, Py_complex number) {
+/* NumPy's complex128 has a mark in its real part. */
+static int pass_complex(struct call_frame *frame, Py_ssize_t index, Py_complex number,
+                        int is_typed) {
   dso_array_object *array = array_object_new(2);
   if (array == NULL) {
     raise_no_memory();
     return -1;
   }
   array->items[0] = (dso_any){.type_index = DSO_FLOAT, .v_float64 = number.real};
+  if (is_typed) array->items[0].small_len = frame_mark_of(frame, index, DTYPE_FLOAT, 64);
   array->items[1] = (dso_any){.type_index = DSO_FLOAT, .v_float64 = number.imag};
   frame_hold(frame, HOLD_OBJECT)->object = &array->object;
   return frame_pass(frame, index, DSO_ARRAY, array);
@@ -33,7 +36,7 @@ static int argument_complex(struct call_frame *frame, Py_ssize_t index, PyObject
   if (!is_number(object)) return 1;
   Py_complex number = PyComplex_AsCComplex(object);
   if (number.real == -1.0 && PyErr_Occurred()) return -1;
-  return pass_complex(frame, index, number);
+  return pass_complex(frame, index, number, PyObject_CheckBuffer(object));
 }
 
 /* Any value, of a function that chooses by the types of its arguments. */
@@ -115,6 +118,7 @@ static int argument_struct_pointer(struct call_frame *frame, Py_ssize_t index, P
 
 int argument_by_code(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   const struct param *param = callee_param(frame->callee, index);
+  if (frame->takes_any) return argument_any(frame, index, object);
   if (frame->arrays != NULL && PyComplex_Check(object)) /* an item of a tuple or list */
     return argument_complex(frame, index, object);
   switch (param != NULL ? param->kind : CODE_PLAIN) {

@@ -62,6 +62,7 @@ struct call_frame {
                         CLOSE: argument_close_released before the call, else argument_reopen */
   int is_result;     /* the only value is the result of a callback, not an argument */
   PyObject **arrays; /* the value is an item of a sequence: the arrays made so far; else NULL */
+  int takes_any;     /* the sequence is passed for a parameter of any type */
 };
 
 /* Add a hold to the frame, which frame_release will release. */
@@ -104,6 +105,19 @@ static inline int frame_pass(struct call_frame *frame, Py_ssize_t index, int32_t
   arg->small_len = 0;
   arg->v_ptr = pointer;
   return 0;
+}
+
+/* Return true if the called function chooses by the type of an argument. */
+static inline int frame_takes_any(const struct call_frame *frame, Py_ssize_t index) {
+  const struct param *param = callee_param(frame->callee, index);
+  return param != NULL ? param->kind == CODE_ANY : frame->takes_any;
+}
+
+/* Return the mark of a scalar of NumPy, for a function that chooses by its type; else 0. */
+static inline uint32_t frame_mark_of(const struct call_frame *frame, Py_ssize_t index, int code,
+                                     int bits) {
+  uint32_t mark = DSO_TYPED | (uint32_t)code << 8 | (uint32_t)bits << 16;
+  return bits != 0 && frame_takes_any(frame, index) ? mark : 0;
 }
 
 /* Mark a passed tensor as read-only, for the consumers that check it: a virtual machine, functions of

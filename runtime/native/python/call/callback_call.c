@@ -50,7 +50,7 @@ static int call_with(const struct callback *self, const dso_any *args, int32_t c
     value = PyObject_Vectorcall(callable, objects, (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET,
                                 NULL);
   int status = end_arguments(callable, args, objects, made);
-  if (value != NULL && status == 0) status = convert_owned(callable, value, NULL, result);
+  if (value != NULL && status == 0) status = convert_owned(callable, value, result);
   if (value == NULL) status = -1;
   Py_XDECREF(value);
   Py_DECREF(callable);

@@ -67,9 +67,13 @@ PyObject *array_call_dlpack(PyObject *method);
 
 /* ---- Owned values */
 
-/* Convert a result of `callable` to a value that owns its data; 0, or -1 with an exception set. For
- * an item of a sequence, `arrays` is that of sequence.c; else it is NULL. */
-int convert_owned(PyObject *callable, PyObject *object, PyObject **arrays, dso_any *value);
+/* Convert a result of `callable` to a value that owns its data; 0, or -1 with an exception set. */
+int convert_owned(PyObject *callable, PyObject *object, dso_any *value);
+
+/* Convert an item of a sequence likewise; `arrays` is that of sequence.c. With `takes_any` the
+ * sequence is passed to a function that chooses by the types of its arguments. */
+int convert_item(PyObject *callable, PyObject *object, PyObject **arrays, int takes_any,
+                 dso_any *value);
 
 /* ---- Values to Python objects */
 

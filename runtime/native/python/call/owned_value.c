@@ -87,7 +87,8 @@ static int own_value(struct call_frame *frame, PyObject *object, dso_any *value)
   }
 }
 
-int convert_owned(PyObject *callable, PyObject *object, PyObject **arrays, dso_any *value) {
+int convert_item(PyObject *callable, PyObject *object, PyObject **arrays, int takes_any,
+                 dso_any *value) {
   static const struct callee no_callee;
   struct hold hold;
   struct call_frame frame = {.callee = &no_callee,
@@ -95,10 +96,15 @@ int convert_owned(PyObject *callable, PyObject *object, PyObject **arrays, dso_a
                              .args = value,
                              .holds = &hold,
                              .is_result = 1,
-                             .arrays = arrays};
+                             .arrays = arrays,
+                             .takes_any = takes_any};
   int status = convert_arguments(&frame, &object, 1);
   if (status == 0) status = own_value(&frame, object, value);
   if (status != 0) *value = (dso_any){.type_index = DSO_NONE};
   if (frame.needs_release) frame_release(&frame);
   return status;
+}
+
+int convert_owned(PyObject *callable, PyObject *object, dso_any *value) {
+  return convert_item(callable, object, NULL, 0, value);
 }
