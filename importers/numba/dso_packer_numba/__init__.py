@@ -61,7 +61,8 @@ def from_numba(
         The shared library of BLAS and LAPACK that functions such as ``np.dot`` call; by default
         that of the package scipy-openblas64.
     progress : callable
-        Gets a text for each function before it is compiled, and again for each level of an export.
+        Gets a text for the import of a file, for each function before it is compiled, and again for
+        each level of an export.
 
     Returns
     -------
