@@ -11,7 +11,7 @@ from runtime.error import ExportError
 from .c.parser import CSyntaxError
 from .c.scope import Scope, parsed
 from .c.text import Chunk, chunks_of, without_labels
-from .c.tokens import NUMBER_WORDS, RESERVED
+from .c.tokens import RESERVED
 from .c.types import Function, render
 from .c_type import OWN_PREFIXES, PACKED, FunctionReader, check_frees
 from .declaration import AUTO, Declaration, FunctionDeclaration
@@ -20,7 +20,10 @@ from .declaration import AUTO, Declaration, FunctionDeclaration
 _HEAD = re.compile(r"([A-Za-z_~][\w:~]*)\s*(?:\)\s*)?\((?!\s*\*|\s*\w+\s*\)\s*\()", re.ASCII)
 _BRACES = re.compile(r"\{.*\}", re.DOTALL)
 _CPP_TYPE = re.compile(r"::|[&<]|->")
-_INTERNAL = re.compile(r"(?<!\[)(?<!\[ )\b(static|__?inline(__)?|inline|typedef|template)\b")
+_INTERNAL = re.compile(
+    r"(?<!\[)(?<!\[ )\b(static|__?inline(__)?|inline|const(expr|eval)|typedef|template)\b"
+)
+_NO_NAME = {*RESERVED, "decltype"}  # words before parentheses
 _NEITHER = {*RESERVED, "main", "operator", "_Static_assert"}
 
 
@@ -121,7 +124,7 @@ def names_defined(code: str) -> set[str]:
 def _name_of(chunk: Chunk) -> str:
     """Return the name before the first parameters of a declaration; empty if there is none."""
     heads = _HEAD.finditer(_BRACES.sub(" ", without_labels(chunk.text)))
-    return next((head[1] for head in heads if head[1] not in NUMBER_WORDS), "")
+    return next((head[1] for head in heads if head[1] not in _NO_NAME), "")
 
 
 class _Reader:

@@ -46,6 +46,7 @@ int count(std::vector<int> &v) { return (int)v.size(); }
 }
 int plain(int x) { return x; }
 extern "C" auto arrow(int x) -> int { return x; }
+extern "C" constexpr int four(int x) { return 4 * x; }
 class A { public: int f() { return 1; } };
 """
 
