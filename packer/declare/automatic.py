@@ -23,6 +23,8 @@ _CPP_TYPE = re.compile(r"::|[&<]|->")
 _INTERNAL = re.compile(
     r"(?<!\[)(?<!\[ )\b(static|__?inline(__)?|inline|const(expr|eval)|typedef|template)\b"
 )
+_ALIAS = re.compile(r"__attribute__\s*\(\(.*\b(alias|ifunc)(__)?\s*\(", re.DOTALL)  # no body
+_LABEL = re.compile(r'\)\s*_*asm_*\s*\(\s*"([^"]*)"\s*\)')
 _NO_NAME = {*RESERVED, "decltype"}  # words before parentheses
 _NEITHER = {*RESERVED, "main", "operator", "_Static_assert"}
 
@@ -60,14 +62,15 @@ def functions_defined(scope: Scope, module: str, changes: Mapping[str, Any]) -> 
     chunks = [
         chunk
         for chunk in scope.chunks
-        if chunk.is_definition
+        if (chunk.is_definition or _ALIAS.search(chunk.text))
         and not chunk.is_system
         and not _INTERNAL.search(chunk.text)
         and not _is_kernel(chunk)
     ]
+    labels = {_name_of(c): m[1] for c in scope.chunks if (m := _LABEL.search(c.text))}
     reader = _Reader(scope, module, changes)
     for chunk in chunks:
-        reader.add(chunk, _cpp_reason(chunk, scope))
+        reader.add(chunk, _cpp_reason(chunk, scope) or _label_reason(chunk, labels))
     return reader.result()
 
 
@@ -114,6 +117,14 @@ def _cpp_reason(chunk: Chunk, scope: Scope) -> str:
     if not scope.is_cpp or chunk.is_c or re.match(r'extern\s*"C"', chunk.text):
         return ""
     return f'extern "C" is missing: write extern "C" {" ".join(chunk.text.split())[:60]}'
+
+
+def _label_reason(chunk: Chunk, labels: Mapping[str, str]) -> str:
+    """Return why a function is left out whose symbol has another name, by `labels`."""
+    name = _name_of(chunk) if labels else ""
+    if (label := labels.get(name, name)) == name:
+        return ""
+    return f"its symbol is {label!r}, expected {name!r}; declare it without __asm__"
 
 
 def names_defined(code: str) -> set[str]:
