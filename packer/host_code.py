@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from runtime.error import ToolchainError
 from runtime.module import Module, preorder
 
+from .declare.c.check import CALL_PREFIX
 from .elf.object_file import contains
 from .files.progress import silent
 from .modules.host import CodeFile, HostModule
-from .toolchain.linkage import refused_in, undefined_in
+from .toolchain.linkage import refused_in, undefined_in, users_in
 
 if TYPE_CHECKING:
     from .files.progress import Progress
@@ -63,19 +64,22 @@ def save(
 def _leave_out(hosts: Sequence[HostModule], link: Callable[[Path], None], output: Path) -> bool:
     """Try to link the host code alone; return True if functions were left out, so try again.
 
-    Those are the functions that nothing defines, and those whose declaration the compiler refuses:
-    they cost no other function. This compiles none of the wrappers. Any other error is left to the
-    link of the library.
+    Those are the functions that nothing defines, macros and inline functions that call such ones,
+    and those whose declaration the compiler refuses: they cost no other function. This compiles
+    none of the wrappers. Any other error is left to the link of the library.
     """
     try:
         link(output)
     except ToolchainError as error:
-        undefined = dict.fromkeys(
-            sorted(undefined_in(error)), "no library that is linked defines it"
-        )
+        undefined = "no library that is linked defines"
+        reasons = {
+            name.removeprefix(CALL_PREFIX): f"{undefined} {symbol}, which it calls"
+            for name, symbol in users_in(error).items()
+        }
+        reasons |= dict.fromkeys(sorted(undefined_in(error)), f"{undefined} it")
         refused = refused_in(error)
-        reasons = {name: f"the compiler refuses its call: {text}" for name, text in refused.items()}
-        changed = [host.leave_out({**undefined, **reasons}) for host in hosts]
+        reasons |= {n: f"the compiler refuses its call: {text}" for n, text in refused.items()}
+        changed = [host.leave_out(reasons) for host in hosts]
         return any(changed)
     output.unlink()
     return False

@@ -11,7 +11,7 @@ from runtime.error import ExportError
 from .c.parser import CSyntaxError
 from .c.scope import Scope, parsed
 from .c.text import Chunk, chunks_of, without_labels
-from .c.tokens import NUMBER_WORDS, RESERVED
+from .c.tokens import RESERVED
 from .c.types import Function, render
 from .c_type import OWN_PREFIXES, PACKED, FunctionReader, check_frees
 from .declaration import AUTO, Declaration, FunctionDeclaration
@@ -20,7 +20,12 @@ from .declaration import AUTO, Declaration, FunctionDeclaration
 _HEAD = re.compile(r"([A-Za-z_~][\w:~]*)\s*(?:\)\s*)?\((?!\s*\*|\s*\w+\s*\)\s*\()", re.ASCII)
 _BRACES = re.compile(r"\{.*\}", re.DOTALL)
 _CPP_TYPE = re.compile(r"::|[&<]|->")
-_INTERNAL = re.compile(r"(?<!\[)(?<!\[ )\b(static|__?inline(__)?|inline|typedef|template)\b")
+_INTERNAL = re.compile(
+    r"(?<!\[)(?<!\[ )\b(static|__?inline(__)?|inline|const(expr|eval)|typedef|template)\b"
+)
+_ALIAS = re.compile(r"__attribute__\s*\(\(.*\b(alias|ifunc)(__)?\s*\(", re.DOTALL)  # no body
+_LABEL = re.compile(r'\)\s*_*asm_*\s*\(\s*"([^"]*)"\s*\)')
+_NO_NAME = {*RESERVED, "decltype"}  # words before parentheses
 _NEITHER = {*RESERVED, "main", "operator", "_Static_assert"}
 
 
@@ -57,14 +62,15 @@ def functions_defined(scope: Scope, module: str, changes: Mapping[str, Any]) -> 
     chunks = [
         chunk
         for chunk in scope.chunks
-        if chunk.is_definition
+        if (chunk.is_definition or _ALIAS.search(chunk.text))
         and not chunk.is_system
         and not _INTERNAL.search(chunk.text)
         and not _is_kernel(chunk)
     ]
+    labels = {_name_of(c): m[1] for c in scope.chunks if (m := _LABEL.search(c.text))}
     reader = _Reader(scope, module, changes)
     for chunk in chunks:
-        reader.add(chunk, _cpp_reason(chunk, scope))
+        reader.add(chunk, _cpp_reason(chunk, scope) or _label_reason(chunk, labels))
     return reader.result()
 
 
@@ -113,6 +119,14 @@ def _cpp_reason(chunk: Chunk, scope: Scope) -> str:
     return f'extern "C" is missing: write extern "C" {" ".join(chunk.text.split())[:60]}'
 
 
+def _label_reason(chunk: Chunk, labels: Mapping[str, str]) -> str:
+    """Return why a function is left out whose symbol has another name, by `labels`."""
+    name = _name_of(chunk) if labels else ""
+    if (label := labels.get(name, name)) == name:
+        return ""
+    return f"its symbol is {label!r}, expected {name!r}; declare it without __asm__"
+
+
 def names_defined(code: str) -> set[str]:
     """Return the names of functions that code defines, as far as it shows without preprocessing."""
     return {_name_of(chunk) for chunk in chunks_of(code) if chunk.is_definition}
@@ -121,7 +135,7 @@ def names_defined(code: str) -> set[str]:
 def _name_of(chunk: Chunk) -> str:
     """Return the name before the first parameters of a declaration; empty if there is none."""
     heads = _HEAD.finditer(_BRACES.sub(" ", without_labels(chunk.text)))
-    return next((head[1] for head in heads if head[1] not in NUMBER_WORDS), "")
+    return next((head[1] for head in heads if head[1] not in _NO_NAME), "")
 
 
 class _Reader:

@@ -20,6 +20,12 @@ _PLACE = re.compile(r"^(?P<file>[^\s<].*?):\d+:\d+: note: previous", re.MULTILIN
 _UNDEFINED = re.compile(
     r"(?:undefined (?:reference to|symbol:|protected symbol:)|protected symbol)\W+(\w+)"
 )
+# Functions that use one: bfd names a function before its symbols, gold beside, others after.
+_USED = re.compile(
+    r"function [`']?(?P<function>\w+)'?:|>>>.*:\((?P<user>\w+)\)$"
+    r"|undefined (?:reference to|symbol:)\W+(?P<symbol>\w+)",
+    re.MULTILINE,
+)
 # An error in the C text that confirms a declaration, as gcc and clang report it.
 _REFUSED = re.compile(r"^<declaration of ([\w$]+)>:\d+:\d+: error: (.*)$", re.MULTILINE)
 
@@ -27,6 +33,17 @@ _REFUSED = re.compile(r"^<declaration of ([\w$]+)>:\d+:\d+: error: (.*)$", re.MU
 def undefined_in(error: ToolchainError) -> set[str]:
     """Return the symbols that a linker reported as undefined."""
     return set(_UNDEFINED.findall(error.stderr))
+
+
+def users_in(error: ToolchainError) -> dict[str, str]:
+    """Return the functions that use an undefined symbol, each with the first one."""
+    found: dict[str, str] = {}
+    function = symbol = ""
+    for match in _USED.finditer(error.stderr):
+        function, symbol = match["function"] or function, match["symbol"] or symbol
+        if match["user"] or match["symbol"]:
+            found.setdefault(match["user"] or function, symbol)
+    return found
 
 
 def refused_in(error: ToolchainError) -> dict[str, str]:

@@ -59,6 +59,14 @@ class SearchPath:
         paths += [os.path.join(folder, os.path.basename(name)) for folder in self.folders]
         return next((path for path in paths if _is_for(path, self.target)), None)
 
+    def archives(self) -> Iterator[Path]:
+        """Yield the archives that options -lNAME may find."""
+        names = [word[2:] for word in self._options if word.startswith("-l")]
+        files = [name[1:] if name.startswith(":") else f"lib{name}.a" for name in names]
+        for path in (Path(folder, file) for file in files for folder in self.folders):
+            if path.suffix == ".a" and path.is_file():
+                yield path
+
     def defining(self, names: Collection[str]) -> dict[str, str]:
         """Return, for some symbols, the option that links a library which defines each."""
         found: dict[str, str] = {}

@@ -89,7 +89,8 @@ class Unbound:
     def _users(self, names: Sequence[str]) -> dict[str, str]:
         """Return which function of which file needs each symbol, in parentheses."""
         users: dict[str, str] = {}
-        for path, shown in self._linked.objects.items():
+        archives = ((path, path.name) for path in self._search.archives())
+        for path, shown in (*self._linked.objects.items(), *archives):
             for name, place in references(path, set(names)).items():
                 words = " in ".join(filter(None, (place, shown)))
                 users.setdefault(name, f" (needed by {words})" if words else "")

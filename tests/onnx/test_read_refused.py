@@ -131,6 +131,10 @@ REFUSED = {
     ),
     "two inputs": (model([node("Relu", "x", "y")], [X, X], [unknown("y")]), "input 'x' is there 2"),
     "unknown operator": (one("Relo"), r"node 'bad' \(Relo\): operator Relo .*near names: 'Relu'"),
+    "later opset": (
+        one("Swish"),
+        r"operator Swish is unknown in opset \d+ .*; it is of opset 24: ",
+    ),
     "other domain": (other_domain(), r"node 'bad' \(Relu\): operator Relu is unknown in opset 1"),
     "unknown opset": (opset(99), "opset 99 of domain 'ai.onnx', expected 1 to 26"),
     "no opset": (opset(1, "ai.onnx.ml"), r"node 'act' \(Relu\): domain 'ai.onnx'"),

@@ -17,6 +17,7 @@ from .scope import Scope
 from .types import Array, CType, Declared, Function, Named, Pointer, Tagged, render
 
 _DEEPEST = 20
+_MOST_FIELDS = 1024  # of a struct by value
 
 
 class Codes:
@@ -116,6 +117,9 @@ class Codes:
         if any(field.code[0] in "*&@" or field.code == "str" for field in struct.fields):
             what = "a function pointer" if "@function" in str(struct.fields) else "pointers"
             raise UnsupportedError(f"{type_.spelling}, a struct with {what} by value", pointer)
+        if (count := len(struct.fields)) > _MOST_FIELDS:
+            text = f"{type_.spelling}, a struct of {count} fields by value, at most {_MOST_FIELDS}"
+            raise UnsupportedError(text, pointer)
         return f"{{{struct.name}}}"
 
     def _struct(self, type_: Tagged) -> Struct:

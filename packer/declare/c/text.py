@@ -31,6 +31,10 @@ _BODY = re.compile(
 )
 _LONGEST_HEAD = 4096
 _INNER = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*"  # three levels of parentheses
+# [[nodiscard]], but not an attribute that makes another type.
+_DOUBLE = re.compile(
+    r"\[\[(?![^\]]*\b(?:__)?(?:vector_size|mode|aligned|packed))(?:[^\[\]\"]|\"[^\"\n]*\")*\]\]"
+)
 _LABEL = re.compile(
     rf"\b(?:__(?:attribute|asm|declspec)(?:__)?|_Alignas|alignas)\s*\({_INNER}\)|\b__extension__\b"
 )
@@ -152,7 +156,7 @@ class _Splitter:
         text = self.text[self.start : end]
         begun = self.start + len(text) - len(text.lstrip())
         line = self.line + self.text.count("\n", self.line_start, begun)
-        text = _MARKER_LINES.sub("", text).strip()
+        text = _DOUBLE.sub(" ", _MARKER_LINES.sub("", text)).strip()
         is_c = bool(self.opened) and self.opened[-1]
         attributes = f"pack={self.packs[-1]}" if self.packs[-1] else ""
         return Chunk(text, is_definition, is_c, self.file, line, self.is_system, attributes)

@@ -28,8 +28,12 @@ WITH_PARENTHESES = {
     *("__attribute__", "__attribute", "__asm__", "__asm", "asm", "__declspec"),
     *("_Alignas", "alignas"),
 }
-# Attributes that make another type of the one that is written.
-OTHER_TYPES = {"vector_size", "__vector_size__", "ext_vector_type", "mode", "__mode__"}
+# Attributes that make another type of the one that is written, or another way to call it.
+OTHER_TYPES = {
+    *("vector_size", "__vector_size__", "ext_vector_type", "mode", "__mode__", "ms_abi"),
+    *("__ms_abi__", "regcall", "vectorcall", "preserve_all", "preserve_most", "swiftcall"),
+    *("aarch64_vector_pcs", "__aarch64_vector_pcs__", "no_caller_saved_registers"),
+}
 TAGGED = {"struct", "union", "enum"}
 SYNONYMS = {
     "__inline": "inline", "__inline__": "inline", "__const": "const", "complex": "_Complex",

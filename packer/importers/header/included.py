@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections.abc import Iterator
@@ -27,15 +28,16 @@ class OwnHeaders:
     def __init__(self, paths: list[str]) -> None:
         self.paths = paths
         self.folders = sorted({os.path.dirname(path) for path in paths})
-        self.quoted = {part for path in paths for part in _with_quoted(path)}
+        parts = {part for path in paths for part in _with_quoted(path)}
+        self.parts = parts | {*map(os.path.realpath, parts)}  # gcc shortens links of the system
 
     def has(self, chunk: Chunk) -> bool:
         """Return True for a header that was named, or that one names in quotes, or beside one.
 
-        The system's headers are no parts, unless they are named in quotes.
+        The system's headers are no parts, unless named in quotes, or private as <bits/...>.
         """
         path = os.path.abspath(chunk.file)
-        return path in self.quoted or (not chunk.is_system and _is_below(path, self.folders))
+        return path in self.parts or (not chunk.is_system and _is_below(path, self.folders))
 
     def is_beside(self, chunk: Chunk) -> bool:
         """Return True for any header in the folder of one, if the folder is that of one library."""
@@ -60,8 +62,12 @@ def _includes(path: str) -> Iterator[tuple[str, str]]:
 
 
 def _with_quoted(header: str) -> set[str]:
-    """Return a header, and those of its folder or below that it, or one of these, names so."""
+    """Return a header, and those of its folder or below that it, or one of these, names so.
+
+    The C library's <bits/...> count too: no other unit may include them.
+    """
     folder = os.path.dirname(header)
+    places = [folder, os.path.dirname(folder), *glob.glob(f"{glob.escape(folder)}/*-linux-*")]
     found: set[str] = set()
     waiting = [header]
     while waiting:
@@ -69,8 +75,7 @@ def _with_quoted(header: str) -> set[str]:
         if path in found or not path.startswith(f"{folder}/") or not os.path.isfile(path):
             continue
         found.add(path)
-        names = [name for mark, name in _includes(path) if mark == '"']
-        waiting += [
-            os.path.join(place, name) for name in names for place in (os.path.dirname(path), folder)
-        ]
+        names = [n for mark, n in _includes(path) if mark == '"' or n.startswith("bits/")]
+        here = os.path.dirname(path)
+        waiting += [os.path.join(place, name) for name in names for place in (here, *places)]
     return found

@@ -46,6 +46,7 @@ int count(std::vector<int> &v) { return (int)v.size(); }
 }
 int plain(int x) { return x; }
 extern "C" auto arrow(int x) -> int { return x; }
+extern "C" constexpr int four(int x) { return 4 * x; }
 class A { public: int f() { return 1; } };
 """
 
@@ -175,3 +176,18 @@ def test_a_warning_of_the_preprocessor_comes_once(
     code = "#warning only here\ntypedef int own; own one(own a) { return a; }\n"
     packer.export_library(packer.CSourceModule(code, functions="auto"), tmp_path / "w.so")
     assert capfd.readouterr().err.count("warning: #warning") == 1
+
+
+def test_functions_with_another_symbol_or_another_way_to_call_are_left_out(tmp_path: Path) -> None:
+    """They cost no other function: the glue would call a symbol that nothing defines."""
+    code = (
+        'int f(int a) __asm__("other"); int f(int a) { return a; }\n'
+        'int g(int a) __asm__("g"); int g(int a) { return a; }\n'
+        "__attribute__((ms_abi)) int h(int a) { return a; }\n"
+        'int k(int a) __attribute__((alias("g")));\n'
+    )
+    module = CSourceModule(code, functions="auto")
+    assert module.left_out["f"] == "its symbol is 'other', expected 'f'; declare it without __asm__"
+    assert module.left_out["h"] == "cannot be read as C: the attribute ms_abi"
+    made = runtime.load(packer.export_library(module, tmp_path / "a.so"))
+    assert made["g"](3) == made["k"](3) == 3

@@ -42,12 +42,22 @@ def test_a_long_declaration_is_refused(declaration: str) -> None:
         (f"int f({PARAMETERS})", "20000 parameters, expected at most 1024; pass a struct"),
         (
             f"int f(int a[{DIGITS}])",
-            r"extent '9{79,80}\.\.\. is no number and no .*'int\(int \*a\)'$",
+            r"extent '9{79,80}\.\.\. is no positive number and no .*'int\(int \*a\)'$",
         ),
-        (f"int f(int a[{2**63}])", "extent '9223372036854775808' is no number and no name"),
-        (f"int f(int a[1{'+1' * 20000}])", r"extent '1 \+ .*\.\.\. is no number and no name"),
+        (
+            f"int f(int a[{2**63}])",
+            "extent '9223372036854775808' is no positive number and no name",
+        ),
+        (
+            f"int f(int a[1{'+1' * 20000}])",
+            r"extent '1 \+ .*\.\.\. is no positive number and no name",
+        ),
+        (
+            f"struct s {{ {';'.join(f'int m{i}' for i in range(2000))}; }}; int f(struct s a)",
+            "a struct of 2000 fields by value, at most 1024, expected 'const struct s \\*a'",
+        ),
     ],
-    ids=["parameters", "digits", "above 63 bits", "terms"],
+    ids=["parameters", "digits", "above 63 bits", "terms", "fields"],
 )
 def test_a_large_function_of_a_source_is_left_out(code: str, reason: str) -> None:
     """It costs no other function."""

@@ -122,7 +122,14 @@ def test_parts_of_a_header_of_the_system_are_read(tmp_path: Path) -> None:
     def names(header: str) -> set[str]:
         return {d.name for d in packer.from_header(shared / header, options=options).functions}
 
-    assert names("kit.h") == {"core", "more"}
+    (shared / "linked.h").symlink_to("kit.h")
+    (shared / "libc.h").write_text("#include <bits/private.h>\n")
+    (shared / "x86_64-linux-gnu/bits").mkdir(parents=True)
+    (shared / "x86_64-linux-gnu/bits/private.h").write_text("int private(int);\n")
+    (shared / "kit/twin.h").write_text('#include "kit/more.h"\nint twin(int);\n')
+    options += ["-isystem", f"{shared}/x86_64-linux-gnu"]
+    assert names("kit.h") == names("linked.h") == {"core", "more"}
+    assert names("libc.h") == {"private"} and names("kit/twin.h") == {"more", "twin"}
     assert names("kit/all.h") == {"core", "more"}
     with pytest.raises(ExportError, match=r"angle\.h: declares no function, .*/kit/core\.h: name"):
         names("angle.h")
@@ -135,13 +142,14 @@ def test_functions_in_every_form_of_a_declaration_are_found(tmp_path: Path) -> N
         "extern state *(new_state) (void);\nint (plain)(int a);\ncall named;\n"
         "int one(int), two(int), *variable;\nstate *(*hook)(void);\nextern call *table[2];\n"
         "struct s { int (*f)(int); } make(int a);\n"
-        "state *(odd) (int, __typeof__(1) x);\n"
+        "state *(odd) (int, __typeof__(1) x);\n_Atomic(int) atomic(void);\n"
+        "__typeof__(1.0) type_of(double x);\n"
     )
     module = packer.from_header(tmp_path / "x.h")
     found = {d.name: d.text for d in module.functions}
     assert list(found) == ["new_state", "plain", "named", "one", "two"]
     assert found["named"] == "int(int a)"
-    assert list(module.left_out) == ["make", "odd"]
+    assert list(module.left_out) == ["make", "odd", "atomic", "type_of"]
     assert compile_errors(module, tmp_path) == ""
     only = packer.from_header(tmp_path / "x.h", only=["new_state", "named"])
     assert [d.text for d in only.functions] == ["state *()", "int(int a)"]
@@ -153,10 +161,12 @@ def test_a_header_of_cpp_is_read_as_cpp(tmp_path: Path, suffix: str) -> None:
     (tmp_path / f"x{suffix}").write_text(
         "#include <vector>\nnamespace own { class Box { public: int size() const; }; }\n"
         'extern "C" int add(int a, int b);\nextern "C" { int one(own::Box *b); }\n'
+        'extern "C" { [[nodiscard, gnu::visibility("default")]] int two(int a [[maybe_unused]])'
+        " noexcept; }\n"
         "int plain(int a);\nnamespace own { int inner(int a); }\n"
     )
     module = packer.from_header(tmp_path / f"x{suffix}")
-    assert [d.name for d in module.functions] == ["add"]
+    assert [d.name for d in module.functions] == ["add", "two"]
     assert set(module.left_out) == {"one", "plain", "inner"}
     assert module.left_out["plain"].startswith('extern "C" is missing: ')
     assert compile_errors(module, tmp_path) == ""

@@ -26,17 +26,23 @@ def options(header: Path) -> list[str]:
     return [f"-L{header.parent}", f"-Wl,-rpath,{header.parent}"]
 
 
-@pytest.mark.parametrize("linker", [[], ["-fuse-ld=lld"]], ids=["bfd", "lld"])
-def test_the_rest_is_exported(header: Path, tmp_path: Path, linker: list[str]) -> None:
-    """The module says what was left out, and why."""
-    if linker:
-        needs.linker("lld")
+@pytest.mark.parametrize("linker", ["bfd", "gold", "lld", "mold"])
+def test_the_rest_is_exported(header: Path, tmp_path: Path, linker: str) -> None:
+    """The module says what was left out, and why; also macros that call what is missing."""
+    needs.linker(linker)
+    with header.open("a") as file:
+        file.write(
+            "int twice(int a);\n#define twice(a) absent(absent(a))\n"
+            "static inline int inside(int a) { return absent(a) + there(a); }\n"
+        )
     module = packer.from_header(header, libraries=["half"])
-    words = [*options(header), *linker]
+    words = [*options(header), f"-fuse-ld={linker}"]
     loaded = runtime.load(packer.export_library(module, tmp_path / "out.so", options=words))
     assert loaded.function_names() == ["there"]
     assert loaded["there"](1) == 2
-    assert module.left_out == {"absent": "no library that is linked defines it"}
+    reason = "no library that is linked defines"
+    called = f"{reason} absent, which it calls"
+    assert module.left_out == {"absent": f"{reason} it", "twice": called, "inside": called}
 
 
 def test_a_function_that_was_named_is_not_left_out(header: Path, tmp_path: Path) -> None:

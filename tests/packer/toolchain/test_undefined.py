@@ -119,6 +119,10 @@ def test_objects_archives_and_tars_are_searched_too(packer, write, tmp_path) -> 
     for name in ("z.o", "z.a"):
         message = refused(packer("export", "z.so", name, "--function", "squeeze=int(int)"))
         assert f"missing (needed by squeeze in {name})" in message
+    (tmp_path / "z.a").rename(tmp_path / "libown.a")
+    write("a.c", "int squeeze(int); int f(int a) { return squeeze(a); }")
+    message = refused(packer("export", "a.so", "a.c", "-L.", "-lown"))
+    assert "missing (needed by squeeze in libown.a)" in message
     done(packer("export", "z.tar", "z.c"))
     assert "missing (needed by squeeze" in refused(packer("link", "z.tar", "-o", "z.so"))
     assert "must provide missing" in noted(

@@ -75,13 +75,14 @@ def find_schema(node: Any, versions: dict[str, int], source: str) -> Any:
     try:
         schema = onnx.defs.get_schema(node.op_type, versions[domain], domain)
     except onnx.defs.SchemaError:
-        names = sorted({s.name for s in onnx.defs.get_all_schemas() if s.domain == domain})
+        every = [s for s in onnx.defs.get_all_schemas_with_history() if s.domain == domain]
+        since = [s.since_version for s in every if s.name == node.op_type]
         text = f"{where}: operator {node.op_type} is unknown in opset {versions[domain]} of domain"
-        end = (
-            near_names(node.op_type, names)
-            if names
-            else ("; export the model with operators of ONNX alone, without another tool's")
-        )
+        end = near_names(node.op_type, sorted({s.name for s in every}))
+        if since:
+            end = f"; it is of opset {min(since)}: export the model with that one or a later one"
+        elif not every:
+            end = "; export the model with operators of ONNX alone, without another tool's"
         raise refusal(source, f"{text} {shown_domain}{end}") from None
     if schema.deprecated:
         text = f"{where}: opset {versions[domain]} has no {node.op_type} any more; set the opset"
