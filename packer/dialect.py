@@ -19,6 +19,7 @@ from runtime.abi import (
 )
 from runtime.blob import check_dialect
 from runtime.error import ExportError
+from runtime.module import Module, preorder
 
 Dialect = Literal["tvm", "tvm-ffi"]
 
@@ -27,6 +28,23 @@ _REGISTER = {
     "tvm": "TVMBackendRegisterSystemLibSymbol",
     "tvm-ffi": "TVMFFIEnvModRegisterSystemLibSymbol",
 }
+
+
+def unread_by_tvm(root: Module, dialect: Dialect) -> list[str]:
+    """Return a note if TVM will load the library without the functions of a re-exported module."""
+    loaded = [m for m in preorder(root) if m._carries_imports or m._loaded_from is not None]
+    if dialect != "tvm" or not loaded:
+        return []
+    if carried := [module for module in loaded if module._carries_imports]:
+        why = "TVM has no entry for a library within a library"
+        what = "copy that file, or export the tree from its sources with --format tvm-ffi"
+    else:
+        why = "TVM since mid-2025 reads no tree of format 'tvm'"
+        what = "add --format tvm-ffi"
+    text = (
+        f"TVM loads this library without the functions of {(carried or loaded)[0]!r}, since {why}"
+    )
+    return [f"{text}; if TVM must load it, {what} (in Python: format='tvm-ffi')"]
 
 
 # Symbols in objects: a packed C function that gets the plain name of a C function, and that C

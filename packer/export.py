@@ -16,7 +16,7 @@ from runtime.stream import FileRange
 
 from .declare.glue import Glue
 from .declare.left_out import dump_left_out
-from .dialect import Dialect, Naming
+from .dialect import Dialect, Naming, unread_by_tvm
 from .embed import Embed, find_embedders
 from .embed.contents import checksums_of, record_of, symbols_of
 from .embed.reserved import reserved
@@ -212,7 +212,8 @@ def export_library(
         code = Code([], [], words, addons, [])
         levels = find_levels(cpu, find_target(triple))
         link = Link(linker, find_target(triple), naming, folder, code, levels)
-        for note in speed_notes(module, link.target, levels):
+        notes = [*unread_by_tvm(module, format), *speed_notes(module, link.target, levels)]
+        for note in notes:
             build.show(f"packer: note: {note}")
         files = save(hosts, link, folder, step)
         functions = declared_functions(hosts, entry)
