@@ -128,6 +128,11 @@ class Naming:
         Defined symbols get the prefix, also those that C++ defines in every object, so that no
         model runs another model's copy. Of undefined symbols only context symbols get it.
         """
+        start = len(FUNCTION_PREFIX)
         own = (self.prefix + "__", FUNCTION_PREFIX + self.prefix, FACT_PREFIX + self.prefix)
         is_renamed = is_defined or symbol in CONTEXT_SYMBOLS
-        return self.prefix + symbol if is_renamed and not symbol.startswith(own) else symbol
+        if not is_renamed or symbol.startswith(own):
+            return symbol
+        if symbol.startswith(FUNCTION_PREFIX) and symbol[start:][:1] not in ("", "_"):
+            return self.wrapper(symbol[start:])  # a function of other compilers
+        return self.prefix + symbol
