@@ -81,7 +81,7 @@ class StaticLibraryModule(HostModule):
 
     def function_names(self) -> list[str]:
         """Return the declared functions, and those that the file defines as ``__tvm_ffi_<f>``."""
-        return [*super().function_names(), *safe_calls(self.path)]
+        return [*super().function_names(), *(safe_calls(self.path) if self._data is None else ())]
 
     def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
         """Write a copy of the file."""

@@ -106,7 +106,6 @@ class Unbound:
         for where in dict.fromkeys(run_times.values()):
             defined = [name for name in left if run_times.get(name) == where]
             yield f"add {where}, which defines {some(defined)}"
-        left = [name for name in left if name not in run_times]
         for row in mangled(left, self._linked.objects):
             yield advice(*row)
         own = [symbol.name for symbol in self._made.symbols if symbol.defined]
