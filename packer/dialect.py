@@ -19,6 +19,7 @@ from runtime.abi import (
 )
 from runtime.blob import check_dialect
 from runtime.error import ExportError
+from runtime.module import Module, preorder
 
 Dialect = Literal["tvm", "tvm-ffi"]
 
@@ -27,6 +28,23 @@ _REGISTER = {
     "tvm": "TVMBackendRegisterSystemLibSymbol",
     "tvm-ffi": "TVMFFIEnvModRegisterSystemLibSymbol",
 }
+
+
+def unread_by_tvm(root: Module, dialect: Dialect) -> list[str]:
+    """Return a note if TVM will load the library without the functions of a re-exported module."""
+    loaded = [m for m in preorder(root) if m._carries_imports or m._loaded_from is not None]
+    if dialect != "tvm" or not loaded:
+        return []
+    if carried := [module for module in loaded if module._carries_imports]:
+        why = "TVM has no entry for a library within a library"
+        what = "copy that file, or export the tree from its sources with --format tvm-ffi"
+    else:
+        why = "TVM since mid-2025 reads no tree of format 'tvm'"
+        what = "add --format tvm-ffi"
+    text = (
+        f"TVM loads this library without the functions of {(carried or loaded)[0]!r}, since {why}"
+    )
+    return [f"{text}; if TVM must load it, {what} (in Python: format='tvm-ffi')"]
 
 
 # Symbols in objects: a packed C function that gets the plain name of a C function, and that C
@@ -110,6 +128,11 @@ class Naming:
         Defined symbols get the prefix, also those that C++ defines in every object, so that no
         model runs another model's copy. Of undefined symbols only context symbols get it.
         """
+        start = len(FUNCTION_PREFIX)
         own = (self.prefix + "__", FUNCTION_PREFIX + self.prefix, FACT_PREFIX + self.prefix)
         is_renamed = is_defined or symbol in CONTEXT_SYMBOLS
-        return self.prefix + symbol if is_renamed and not symbol.startswith(own) else symbol
+        if not is_renamed or symbol.startswith(own):
+            return symbol
+        if symbol.startswith(FUNCTION_PREFIX) and symbol[start:][:1] not in ("", "_"):
+            return self.wrapper(symbol[start:])  # a function of other compilers
+        return self.prefix + symbol

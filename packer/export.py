@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runtime.abi import CONTEXT_SYMBOLS
+from runtime.abi import CONTEXT_SYMBOLS, FUNCTION_PREFIX
 from runtime.blob import dump
 from runtime.error import ExportError
 from runtime.module import Module
@@ -16,7 +16,7 @@ from runtime.stream import FileRange
 
 from .declare.glue import Glue
 from .declare.left_out import dump_left_out
-from .dialect import Dialect, Naming
+from .dialect import Dialect, Naming, unread_by_tvm
 from .embed import Embed, find_embedders
 from .embed.contents import checksums_of, record_of, symbols_of
 from .embed.reserved import reserved
@@ -24,7 +24,13 @@ from .files.arguments import list_of
 from .files.chunks import with_header
 from .files.output import refuse_output_among_inputs, replacing
 from .files.progress import Progress, bytes_of, made_of, output_of, silent, sources_of
-from .host_code import functions_with_constants, library_options, save, save_glue
+from .host_code import (
+    functions_with_constants,
+    library_options,
+    ready_functions,
+    save,
+    save_glue,
+)
 from .levels.choice import find_levels
 from .levels.note import speed_notes
 from .link import Code, Link, code_file, embed_and_link
@@ -212,7 +218,8 @@ def export_library(
         code = Code([], [], words, addons, [])
         levels = find_levels(cpu, find_target(triple))
         link = Link(linker, find_target(triple), naming, folder, code, levels)
-        for note in speed_notes(module, link.target, levels):
+        notes = [*unread_by_tvm(module, format), *speed_notes(module, link.target, levels)]
+        for note in notes:
             build.show(f"packer: note: {note}")
         files = save(hosts, link, folder, step)
         functions = declared_functions(hosts, entry)
@@ -223,7 +230,9 @@ def export_library(
         char = find_target(triple).machine.char
         constants = functions_with_constants(module)
         left_out = dump_left_out(hosts, {function.name for function in functions})
-        glue = Glue(functions, entry, naming, char, link.levels.record, constants, left_out)
+        ready = ready_functions(files) if system_lib else ()
+        texts = constants, left_out, ready
+        glue = Glue(functions, entry, naming, char, link.levels.record, *texts)
         checksums = checksums_of(glue.symbols, glue.texts, lines)
         required = [naming.checksums, *glue.symbols] if hosts else []
         if hosts:
@@ -307,5 +316,6 @@ def public_symbols(
     for function in functions:
         yield naming.prefix + function.name
         yield naming.wrapper(function.name)
+    yield FUNCTION_PREFIX + "*"  # also those that other compilers wrote
     yield from data
     yield from (naming.prefix + symbol for symbol in CONTEXT_SYMBOLS)

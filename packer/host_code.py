@@ -11,6 +11,7 @@ from runtime.module import Module, preorder
 
 from .declare.c.check import CALL_PREFIX
 from .elf.object_file import contains
+from .elf.safe_calls import safe_calls
 from .files.progress import silent
 from .modules.host import CodeFile, HostModule
 from .toolchain.linkage import refused_in, undefined_in, users_in
@@ -59,6 +60,11 @@ def save(
     for note in link.levels.notes:
         step(f"{levels[0].name} only: {note}")
     return files
+
+
+def ready_functions(files: Sequence[CodeFile]) -> list[str]:
+    """Return the functions that compiled files define for loaders (`safe_calls`)."""
+    return [name for file in files if file.language in ("o", "a") for name in safe_calls(file.path)]
 
 
 def _leave_out(hosts: Sequence[HostModule], link: Callable[[Path], None], output: Path) -> bool:

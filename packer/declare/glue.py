@@ -66,6 +66,8 @@ class Glue:
         The functions that get constants: a call before their ``__init_`` function ran is refused.
     left_out : str
         The record of the functions that are left out; empty without any.
+    ready : collection of str
+        The functions whose safe calls the code itself defines.
 
     Attributes
     ----------
@@ -87,9 +89,11 @@ class Glue:
         cpu_levels: str | None = None,
         constants: Collection[str] = (),
         left_out: str = "",
+        ready: Collection[str] = (),
     ) -> None:
         declarations = [with_char(declaration, char) for declaration in declarations]
         self._naming = naming
+        self._ready = ready
         self._headers = {"dso_abi.h", "glue.h"}
         self._narrow: set[str] = set()
         self._structs = Structs()
@@ -209,6 +213,10 @@ class Glue:
         for function, name in self.packed.items():
             yield f"extern int {name}(void) DSO_SYMBOL({c_string(function)});"
             addresses[prefix + function] = name
+        for index, function in enumerate(self._ready):
+            symbol = self._naming.wrapper(function)
+            yield f"extern int dso_ready_{index}{_SAFE_CALL} DSO_SYMBOL({c_string(symbol)});"
+            addresses[symbol] = f"dso_ready_{index}"
         yield "DSO_CONSTRUCTOR static void dso_register(void) {"
         yield from (f"  dso_add({c_string(n)}, (void *){a});" for n, a in addresses.items())
         yield "}"

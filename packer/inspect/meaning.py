@@ -52,6 +52,8 @@ _RUNTIME = {
     "TVMFFIEnvModLookupFromImports": "looks up an imported function",
     "TVMFFIEnvModRegisterSystemLibSymbol": "registers a symbol of a system library",
     "TVMFFIHandleInitOnce": "creates a handle once",
+    "TVMFFIEnvSetStream": "sets the current stream of a device",
+    "TVMFFIEnvGetStream": "the current stream of a device",
     "DSOFindWeight": "finds a weight",
 }
 # The longer prefix precedes the shorter one.

@@ -13,6 +13,7 @@ from runtime.error import ExportError
 from ..declare.c_type import parse_functions
 from ..elf.archive import MAGIC, THIN_MAGIC
 from ..elf.object_check import BITCODE, check_objects
+from ..elf.safe_calls import safe_calls
 from .host import CodeFile, HostModule
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class StaticLibraryModule(HostModule):
         "x86-64-v3": "fast-v3.a"}``, for an export with levels (``export_library(cpu=)``). All
         define the same functions. A level without a file has that of the next lower one.
     functions : mapping of str to str or FunctionDeclaration, or sequence of str
-        As for `CSourceModule`; these declarations are not checked against the code.
+        As for `CSourceModule`; these declarations are not checked against the code. Functions
+        that the file defines as ``__tvm_ffi_<name>``, as other compilers do, need none.
 
     Raises
     ------
@@ -76,6 +78,10 @@ class StaticLibraryModule(HostModule):
         made._levels = {"": made.path}
         made.suffix = _suffix_of(bytes(module.data[:8]), "static_library")
         return made
+
+    def function_names(self) -> list[str]:
+        """Return the declared functions, and those that the file defines as ``__tvm_ffi_<f>``."""
+        return [*super().function_names(), *(safe_calls(self.path) if self._data is None else ())]
 
     def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
         """Write a copy of the file."""

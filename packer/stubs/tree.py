@@ -25,7 +25,7 @@ from ..inspect import OpenedLibrary
 WeightType = tuple[str, tuple[int, ...]]
 
 _VECTOR = re.compile(r"[a-z]+\d+x\d+")  # an array of the lanes
-_NOT_TVM = ("__TVMFFIErrorSetRaisedFromCStr", "TVMFFIErrorSetRaisedFromCStr")
+_NOT_TVM = ("TVMFFIErrorSetRaisedFromCStr", "TVMFFIEnvGetStream", "TVMFFIEnvSetStream")
 
 
 class Found(NamedTuple):
@@ -166,4 +166,5 @@ def _is_from_tvm(opened: OpenedLibrary) -> bool:
     if next(symbols.beginning_with("__packer_"), None) is not None:
         return False
     names = (symbol.name for symbol in symbols)
-    return any(n.startswith(("__tvm_", "__TVM", "TVM")) and n not in _NOT_TVM for n in names)
+    marks = (n for n in names if n.startswith(("__tvm_", "__TVM", "TVM")))
+    return any(name.removeprefix("__") not in _NOT_TVM for name in marks)

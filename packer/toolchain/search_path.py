@@ -18,6 +18,7 @@ from ..target import Target, find_target, native_triple
 from .build import current_build
 from .compiler import is_zig
 from .cross_search import find_cross_compiler
+from .cuda import library_folders, run_time_of
 from .process import run
 
 _LISTED = re.compile(r"^libraries: =(.*)$", re.MULTILINE)
@@ -68,20 +69,28 @@ class SearchPath:
                 yield path
 
     def defining(self, names: Collection[str]) -> dict[str, str]:
-        """Return, for some symbols, the option that links a library which defines each."""
+        """Return, for some symbols, the options that link a library which defines each."""
         found: dict[str, str] = {}
-        for kind in _KINDS:
-            for file in self._files(kind):
-                left = [name for name in names if name not in found]
-                if not left:
-                    return found
-                match = kind.fullmatch(file.name)
-                option = f"-l{match['name']}" if match and match["name"] else f"-l:{file.name}"
-                found.update(dict.fromkeys(_defined(file, left), option))
+        self._search(self.folders, "", names, found)
+        if any(map(run_time_of, names)) and self.is_native:
+            for folder in map(str, library_folders()):
+                self._search([folder], f"-L{folder} ", names, found)
         return found
 
-    def _files(self, kind: re.Pattern[str]) -> Iterator[Path]:
-        for folder in self.folders:
+    def _search(
+        self, folders: Sequence[str], before: str, names: Collection[str], found: dict[str, str]
+    ) -> None:
+        for kind in _KINDS:
+            for file in self._files(folders, kind):
+                left = [name for name in names if name not in found]
+                if not left:
+                    return
+                match = kind.fullmatch(file.name)
+                option = f"-l{match['name']}" if match and match["name"] else f"-l:{file.name}"
+                found.update(dict.fromkeys(_defined(file, left), before + option))
+
+    def _files(self, folders: Sequence[str], kind: re.Pattern[str]) -> Iterator[Path]:
+        for folder in folders:
             for file in sorted(Path(folder).iterdir()):
                 if kind.fullmatch(file.name) and _is_for(file, self.target):
                     yield file

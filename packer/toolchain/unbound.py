@@ -16,6 +16,7 @@ from ..elf.dynamic import read_dynamic
 from ..elf.library_search import Requester, find_library
 from ..elf.references import references
 from ..files.text import shown_path
+from .cuda import run_time_of
 from .linkage import advice, mangled
 from .search_path import SearchPath
 from .undefined import ALLOW, STANDARD, note, some
@@ -102,6 +103,10 @@ class Unbound:
             defined = [name for name in names if options.get(name) == option]
             yield f"add {option}, which defines {some(defined)}"
         left = [name for name in names if name not in options]
+        run_times = {name: where for name in left if (where := run_time_of(name))}
+        for where in dict.fromkeys(run_times.values()):
+            defined = [name for name in left if run_times.get(name) == where]
+            yield f"add {where}, which defines {some(defined)}"
         for row in mangled(left, self._linked.objects):
             yield advice(*row)
         own = [symbol.name for symbol in self._made.symbols if symbol.defined]

@@ -48,7 +48,12 @@ def exporting_only(symbols: Iterable[str], folder: Path) -> list[str]:
 
 
 def _pattern(symbol: str) -> str:
-    """Write a symbol as a pattern that matches it alone: lld refuses undefined plain names."""
+    """Write a symbol as a pattern that matches it alone: lld refuses undefined plain names.
+
+    One that ends with "*" is a pattern.
+    """
+    if symbol.endswith("*"):
+        return symbol
     if not symbol.isascii():
         raise ExportError(f"function {symbol!r}: visibility 'declared' needs an ASCII name")
     return f"{symbol[:-1]}[{symbol[-1]}]"

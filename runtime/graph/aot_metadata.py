@@ -64,7 +64,9 @@ def _read_metadata(address: int, owner: Any) -> Graph:
     written = range(num_inputs, len(arrays))
     nodes.append(Node(function, function, tuple(range(num_inputs)), written, False))
     names = {node.name: i for i, node in enumerate(nodes[:-1])}
-    return Graph(nodes, entries, names, list(written))
+    graph = Graph(nodes, entries, names, list(written))
+    graph.has_c_names = True
+    return graph
 
 
 def _tensors(

@@ -125,8 +125,9 @@ class GraphExecutor(Module):
         """
         if key is not None:
             inputs = {self._graph.input_name(key): value, **inputs}
-        for name, array in inputs.items():
-            entry = self._graph.inputs[self._graph.input_name(name)]
+        for given, array in inputs.items():
+            name = self._graph.input_name(given)
+            entry = self._graph.inputs[name]
             array = readable(array)
             self._binding.copy(entry, self._checked(f"set_input {name!r}", entry, array))
             self._unset.pop(name, None)
@@ -170,7 +171,8 @@ class GraphExecutor(Module):
 
     def get_input_index(self, name: str) -> int:
         """Return an input's index, or -1."""
-        return next((i for i, known in enumerate(self._graph.inputs) if known == name), -1)
+        known = self._graph.find_input(name)
+        return -1 if known is None else list(self._graph.inputs).index(known)
 
     def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
         """Return shapes and data types by name, of the inputs that are not parameters."""

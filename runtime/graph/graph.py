@@ -92,7 +92,11 @@ class Graph:
         The inputs' entries by name, in the order of their indices.
     outputs : list of int
         The outputs' entries.
+    has_c_names : bool
+        True if inputs are also found by names that are no C names: ``"a.1"`` is ``"a_1"``.
     """
+
+    has_c_names = False
 
     def __init__(
         self,
@@ -110,9 +114,16 @@ class Graph:
         """The name of an input, by name or index. Raises KeyError or IndexError."""
         if isinstance(key, int):
             return list(self.inputs)[_checked_index("input", key, len(self.inputs))]
-        if key not in self.inputs:
+        if (name := self.find_input(key)) is None:
             raise KeyError(f"no input {key!r}{near_names(key, list(self.inputs))}")
-        return key
+        return name
+
+    def find_input(self, name: str) -> str | None:
+        """Return the name of the input that a name refers to, or None."""
+        if name not in self.inputs and self.has_c_names:
+            kept = bytes(c if chr(c).isalnum() and c < 128 else ord("_") for c in range(256))
+            name = name.encode("utf-8", "surrogateescape").translate(kept).decode("ascii")
+        return name if name in self.inputs else None
 
     def output(self, index: int) -> int:
         """The entry of an output. Raises IndexError."""

@@ -54,6 +54,14 @@ CALLS: dict[str, list[tuple[str, tuple[Any, ...]]]] = {
         ("constant", ()),
         ("same", (floats(4, 4), floats(4, 4))),
     ],
+    "views": [
+        *(("main", (floats(8, 4), k)) for k in (0, 3, 64, 112, 113)),
+        ("main", (floats(0, 4), 0)),
+        ("given", (floats(2, 16),)),
+        ("constant", ()),
+        *(("unknown", (floats(2, 3), Shape([n]))) for n in (0, 6, 7, -1)),
+        ("moved", (floats(2, 16),)),  # the operator expects an offset of 0
+    ],
     "types": [("main", (floats(8).astype("float64"), np.arange(8, dtype="int8"), floats(8) > 0))],
     "sorting": [
         ("main", (np.round(floats(3, 40) * 2), np.arange(20) % 7)),

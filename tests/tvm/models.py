@@ -128,6 +128,38 @@ class Passing:
 
 
 @I.ir_module
+class Views:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32"), k: R.Prim("int64")):
+        n = T.int64()
+        y = R.add(x, x)
+        z = R.memory.view(y, R.shape([n * 2, 4]), dtype="int16")
+        w = R.memory.view(z, R.shape([n]), relative_byte_offset=k)
+        r = R.reshape(R.memory.view(w, R.shape([n, 2]), "int8"), R.shape([2, n]))
+        u = R.memory.ensure_zero_offset(w)
+        return (z, w, r, u, R.add(u, u))
+
+    @R.function
+    def given(x: R.Tensor((2, 16), "float32")):
+        y = R.memory.view(x, R.shape([16]), relative_byte_offset=R.prim_value(64))
+        return (y, R.memory.ensure_zero_offset(y), R.memory.view(x, dtype="int32"))
+
+    @R.function
+    def constant():
+        c = R.const(np.arange(6, dtype="int16").reshape(2, 3))
+        return R.memory.view(c, R.shape([4]), relative_byte_offset=R.prim_value(4))
+
+    @R.function
+    def unknown(x: R.Tensor(dtype="float32"), s: R.Shape(ndim=1)):
+        return R.memory.view(x, s)
+
+    @R.function
+    def moved(x: R.Tensor((2, 16), "float32")):
+        y = R.memory.view(x, R.shape([16]), relative_byte_offset=R.prim_value(64))
+        return R.add(y, y)
+
+
+@I.ir_module
 class Types:
     @R.function
     def main(h: R.Tensor((8,), "float64"), i: R.Tensor((8,), "int8"), b: R.Tensor((8,), "bool")):
@@ -265,6 +297,7 @@ MODELS = {
     "tuples": lambda: Tuples,
     "shapes": lambda: Shapes,
     "passing": lambda: Passing,
+    "views": lambda: Views,
     "types": lambda: Types,
     "sorting": lambda: Sorting,
     "searching": lambda: Searching,

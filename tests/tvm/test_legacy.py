@@ -14,6 +14,7 @@ import packer
 import runtime
 
 from ..support import graphs
+from ..support.dso_script import run_by_c, tensor, text_of
 from .conftest import LEGACY_PYTHON, RunScript
 
 SOURCE = """
@@ -44,7 +45,16 @@ float scaled(float x) { return x * weights[1] * times; }
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory, run_script: RunScript) -> Any:
+def made(tmp_path_factory: pytest.TempPathFactory, run_script: RunScript) -> tuple[Path, Any]:
+    """The folder of TVM's libraries and objects, and their results there."""
+    folder = tmp_path_factory.mktemp("theirs")
+    return folder, json.loads(run_script(LEGACY_PYTHON, "make_legacy.py", folder).splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def ours(
+    tmp_path_factory: pytest.TempPathFactory, run_script: RunScript, made: tuple[Path, Any]
+) -> Any:
     """Run libraries of ours in TVM, each exported with `legacy_calls`."""
     folder = tmp_path_factory.mktemp("legacy")
     functions = {"*": "auto", "shown": False}
@@ -60,7 +70,19 @@ def ours(tmp_path_factory: pytest.TempPathFactory, run_script: RunScript) -> Any
     model = runtime.GraphExecutorFactory(described, {"w": np.full((2, 3), 0.5, "float32")})
     model.import_module(graphs.host())
     packer.export_library(model, folder / "graph.so", legacy_calls=True)
+    packer.export_library(ahead(made[0]), folder / "ahead.so", legacy_calls=True)
     return json.loads(run_script(LEGACY_PYTHON, "run_legacy.py", folder).splitlines()[-1])
+
+
+def ahead(folder: Path) -> runtime.Module:
+    """A model that TVM compiled ahead of time to objects, in a tree of ours."""
+    root, metadata = runtime.AotExecutorFactory({}), runtime.MetadataModule()
+    root.import_module(metadata)
+    for path in folder.glob("ahead*.o"):
+        is_metadata = b"get_c_metadata" in path.read_bytes()
+        function = "get_c_metadata" if is_metadata else "tvmgen_default___tvm_main__"
+        metadata.import_module(packer.StaticLibraryModule(path, functions={function: "packed"}))
+    return root
 
 
 def test_functions_take_and_return_the_same_values_as_here(ours) -> None:
@@ -94,7 +116,25 @@ def test_their_const_loader_and_graph_executor_call_our_host_code(ours) -> None:
     assert ours["graph"] == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
 
 
-def test_their_libraries_have_their_results_here(tmp_path: Path, run_script: RunScript) -> None:
-    """A function with a parallel loop, and a model of relay in the graph executor."""
-    theirs = json.loads(run_script(LEGACY_PYTHON, "make_legacy.py", tmp_path).splitlines()[-1])
-    assert json.loads(run_script(sys.executable, "run_their_legacy.py", tmp_path)) == theirs
+def test_their_libraries_have_their_results_here(
+    made: tuple[Path, Any], run_script: RunScript
+) -> None:
+    """A parallel loop, and models of relay in the graph executor and compiled ahead of time."""
+    folder, theirs = made
+    assert json.loads(run_script(sys.executable, "run_their_legacy.py", folder)) == theirs
+
+
+def test_their_aot_executor_runs_our_library(ours, made: tuple[Path, Any], tmp_path: Path) -> None:
+    """Code that TVM compiled and packer linked: bit by bit in TVM, here, and in a C program."""
+    folder, (_, _, theirs) = made
+    assert ours["ahead"] == theirs
+    packer.export_library(ahead(folder), tmp_path / "ahead.so")
+    x = np.arange(384, dtype="float32").reshape(2, 3, 8, 8) / 384
+    for path in (tmp_path / "ahead.so", folder / "ahead.so"):
+        executor = runtime.load(path)["default"]()
+        executor.run(x=x, index_1=np.arange(5))
+        assert [executor.get_output(i).numpy().tolist() for i in range(3)] == theirs
+        lines = [f"load {path}", "call 0 default", f"call 1 set_input s:x {tensor(x)}"]
+        lines += [f"call 1 set_input s:index.1 {tensor(np.arange(5))}", "call 1 run"]
+        printed = run_by_c(*lines, "call 1 get_output i:1")
+        assert text_of(np.array(theirs[1], "int32")) in printed

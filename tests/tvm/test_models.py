@@ -161,6 +161,34 @@ def test_a_model_of_ours_runs_in_tvm(tmp_path: Path, run_script: RunScript, payl
     assert printed.strip() == "[0.0, 2.0, 4.0, 6.0]"
 
 
+def test_an_export_that_tvm_loads_without_functions_says_why(
+    models: Path, tmp_path: Path, run_script: RunScript, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A model with its loaded library, that library, and a model with another host code."""
+    path, model = tmp_path / "again.so", runtime.load(models / "llvm_dynamic.so")
+
+    def exported(module: runtime.Module, **options: Any) -> tuple[str, list[str]]:
+        packer.export_library(module, path, **options)
+        note = capfd.readouterr().err
+        return note, run_script(
+            TVM_PYTHON, "run_found.py", path, "twice", "vm_load_executable"
+        ).split()
+
+    for module in (model, model.imported_modules[0]):
+        note, found = exported(module)
+        assert not found
+        assert f"the functions of <LibraryModule {str(models / 'llvm_dynamic.so')!r}>" in note
+        assert "copy that file, or export the tree from its sources with --format tvm-ffi" in note
+        assert runtime.load(path).imported_modules or module is not model
+    model.clear_imports()
+    source = "int twice(int x) { return 2 * x; }"
+    model.import_module(packer.CSourceModule(source, functions="auto"))
+    note, found = exported(model)
+    assert found == ["twice"]
+    assert "of <VMExecutable 'relax.VMExecutable'>, since TVM since mid-2025 reads no tree" in note
+    assert exported(model, format="tvm-ffi") == ("", ["twice", "vm_load_executable"])
+
+
 def test_names_that_are_not_utf_8_pass_through_tvm(tmp_path: Path, run_script: RunScript) -> None:
     """TVM loads, runs and exports them; that library has the same payload and runs here."""
     code = [call(1, 1, reg(0)), ret(1)]

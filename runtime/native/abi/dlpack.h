@@ -4,7 +4,8 @@
 
 #include "dso_abi.h"
 
-enum { DLPACK_CPU = 1, DLPACK_CUDA_HOST = 3, DLPACK_MAJOR = 1 };
+enum { DLPACK_CPU = 1, DLPACK_CUDA = 2, DLPACK_CUDA_HOST = 3, DLPACK_ROCM = 10 };
+enum { DLPACK_MAJOR = 1 };
 
 /* DLManagedTensorVersioned.flags */
 enum { DLPACK_READ_ONLY = 1, DLPACK_IS_COPIED = 2, DLPACK_IS_PADDED = 4 };

@@ -28,6 +28,11 @@ static int print(const char *text, size_t nbytes) {
   return raised_format("OSError", "standard output: cannot write %zu bytes", nbytes);
 }
 
+static void *current_stream(int32_t device_type, int32_t device_id) {
+  (void)device_type, (void)device_id;
+  return NULL;
+}
+
 static void forget_context(struct context *context) { (void)context; }
 
 static void *suspend(void) { return NULL; }
@@ -43,6 +48,7 @@ struct host host = {
     .find_weight = find_weight,
     .find_global = find_global,
     .print = print,
+    .current_stream = current_stream,
     .forget_context = forget_context,
     .suspend = suspend,
     .resume = resume,

@@ -28,6 +28,9 @@ struct host {
   /* Print a text. Returns 0, or -1 with the error raised. Called by any thread. */
   int (*print)(const char *text, size_t nbytes);
 
+  /* Return the current stream of a device in this thread, or NULL. Called by any thread. */
+  void *(*current_stream)(int32_t device_type, int32_t device_id);
+
   /* Free what the host stored in the context, whose library is unmapped. Called by any thread. */
   void (*forget_context)(struct context *context);
 

@@ -1,4 +1,4 @@
-/* A real libtvm_ffi in the same process, if there is one: its look-ups and its error slot. */
+/* A real libtvm_ffi in the same process, if there is one: its look-ups, error slot and streams. */
 #ifndef DSO_PACKER_ABI_TVM_FFI_H
 #define DSO_PACKER_ABI_TVM_FFI_H
 
@@ -14,6 +14,15 @@ dso_object *tvm_ffi_take_error(void);
 /* Look up an imported function by one of its contexts. Return 1 with *status filled, or 0 if there
  * is no tvm_ffi or the context is not one of its modules. */
 int tvm_ffi_look_up(void *context, const char *name, void **function, int *status);
+
+/* Its functions for the current stream of a thread and device. */
+struct tvm_ffi_streams {
+  int (*set)(int32_t device_type, int32_t device_id, void *stream, void **original);
+  void *(*get)(int32_t device_type, int32_t device_id);
+};
+
+/* Find them. Return 0 if there is no tvm_ffi. */
+int tvm_ffi_streams(struct tvm_ffi_streams *found);
 
 /* The first two fields of TVMFFIErrorCell, which follows the object header. */
 typedef struct {

@@ -80,6 +80,23 @@ int graph_sort_names(struct graph *graph, size_t *twice) {
   return 0;
 }
 
+/* TVM's ahead-of-time compiler names inputs so, and takes the names of the model too. */
+static int is_c_name_of(struct span c_name, struct span name) {
+  if (c_name.size != name.size) return 0;
+  for (size_t i = 0; i < name.size; i++) {
+    char c = name.data[i];
+    int is_kept = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    if (c_name.data[i] != (is_kept ? c : '_')) return 0;
+  }
+  return 1;
+}
+
+static size_t find_c_name(const struct graph *graph, struct span name) {
+  for (size_t i = 0; i < graph->num_inputs; i++)
+    if (is_c_name_of(graph_input_node(graph, i)->name, name)) return i;
+  return GRAPH_NO_INDEX;
+}
+
 size_t graph_find_input(const struct graph *graph, struct span name) {
   size_t low = 0, high = graph->num_inputs;
   while (low < high) {
@@ -89,7 +106,7 @@ size_t graph_find_input(const struct graph *graph, struct span name) {
     if (order < 0) low = middle + 1;
     else high = middle;
   }
-  return GRAPH_NO_INDEX;
+  return graph->has_c_names ? find_c_name(graph, name) : GRAPH_NO_INDEX;
 }
 
 size_t graph_find_node(const struct graph *graph, struct span name) {

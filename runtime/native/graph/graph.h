@@ -44,6 +44,7 @@ struct graph {
   size_t *inputs;           /* the nodes of the inputs, by index */
   struct graph_name *names; /* of the inputs, sorted */
   size_t *outputs;          /* entries */
+  int has_c_names;          /* a look-up of an input finds "a_1" for "a.1" */
   const struct json *json;  /* has the names; or NULL */
   void *blocks;
 };

@@ -190,10 +190,14 @@ static int begins_with(const char *name, const char *prefix) {
 }
 
 /* True if the symbol shows that TVM made the library. The pointer for raising errors does not show
- * it: packer's wrappers, and C code with dso_abi.h, define it as well. */
+ * it: packer's wrappers, and C code with dso_abi.h, define it as well. Nor do the functions for the
+ * current stream, which code that people write calls. */
 static int is_mark_of_tvm(const char *name, const struct elf_symbol *symbol) {
+  static const char *const others[] = {"TVMFFIErrorSetRaisedFromCStr", "TVMFFIEnvGetStream",
+                                       "TVMFFIEnvSetStream"};
   const char *function = begins_with(name, "__") ? name + 2 : name;
-  if (strcmp(function, "TVMFFIErrorSetRaisedFromCStr") == 0) return 0;
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (strcmp(function, others[i]) == 0) return 0;
   if (begins_with(name, "__tvm_") || begins_with(name, "__TVM")) return 1;
   return symbol->section == SHN_UNDEF && begins_with(name, "TVM");
 }

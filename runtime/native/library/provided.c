@@ -11,6 +11,8 @@ const struct provided provided[NUM_PROVIDED] = {
     ROW(TVMFFIErrorSetRaisedFromCStrParts),
     ROW(TVMFFIEnvModLookupFromImports),
     ROW(TVMFFIHandleInitOnce),
+    ROW(TVMFFIEnvSetStream),
+    ROW(TVMFFIEnvGetStream),
     ROW(DSOFindWeight),
     ROW(TVMFuncCall),
     ROW(TVMAPISetLastError),

@@ -10,13 +10,15 @@
 #include "library/packed.h"
 #include "threads/pool.h"
 
-/* ---- ffi_api.c and init_once.c: TVM FFI's c_api.h and c_env_api.h */
+/* ---- ffi_api.c, init_once.c and stream.c: TVM FFI's c_api.h and c_env_api.h */
 
 int TVMFFIFunctionCall(void *function, const dso_any *args, int32_t num_args, dso_any *result);
 void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message);
 void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int32_t num_parts);
 int TVMFFIEnvModLookupFromImports(void *pointer, const char *name, void **function);
 int TVMFFIHandleInitOnce(void **handle, int (*init)(void **result));
+int TVMFFIEnvSetStream(int32_t device_type, int32_t device_id, void *stream, void **original);
+void *TVMFFIEnvGetStream(int32_t device_type, int32_t device_id);
 
 /* ---- backend_api.c: TVM's c_runtime_api.h and c_backend_api.h until 2025 */
 
@@ -48,7 +50,7 @@ struct provided {
   provided_function function;
 };
 
-enum { NUM_PROVIDED = 16 };
+enum { NUM_PROVIDED = 18 };
 extern const struct provided provided[NUM_PROVIDED];
 
 /* True if the core provides a function of this name. */

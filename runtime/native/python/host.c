@@ -6,6 +6,7 @@
 
 #include <time.h>
 
+#include "abi/dlpack.h"
 #include "abi/host.h"
 #include "abi/raised.h"
 #include "python/call/callback.h"
@@ -74,6 +75,52 @@ static int print(const char *text, size_t nbytes) {
   return status;
 }
 
+/* ---- The current stream of PyTorch */
+
+/* The attribute of an object by a path of two names, owned; NULL, also if `object` is NULL. */
+static PyObject *attribute_of(PyObject *object, const char *first, const char *second) {
+  PyObject *inner = object != NULL ? PyObject_GetAttrString(object, first) : NULL;
+  PyObject *found = inner != NULL ? PyObject_GetAttrString(inner, second) : NULL;
+  Py_XDECREF(inner);
+  return found;
+}
+
+/* True if PyTorch has opened devices of this type: those of ROCm are its CUDA devices. */
+static int has_devices(PyObject *torch, int32_t device_type) {
+  PyObject *rocm = attribute_of(torch, "version", "hip");
+  PyObject *is_open = attribute_of(torch, "cuda", "is_initialized");
+  PyObject *answer = rocm && is_open ? PyObject_CallNoArgs(is_open) : NULL;
+  int found = answer == Py_True && (rocm == Py_None ? DLPACK_CUDA : DLPACK_ROCM) == device_type;
+  Py_XDECREF(rocm);
+  Py_XDECREF(is_open);
+  Py_XDECREF(answer);
+  return found;
+}
+
+/* Only if the program has imported PyTorch: NULL otherwise, and after an error. */
+static void *stream_of_torch(int32_t device_type, int32_t device_id) {
+  PyObject *torch = PyMapping_GetItemString(PyImport_GetModuleDict(), "torch");
+  PyObject *function = torch != NULL && has_devices(torch, device_type)
+                           ? attribute_of(torch, "_C", "_cuda_getCurrentRawStream")
+                           : NULL;
+  PyObject *stream = function != NULL ? PyObject_CallFunction(function, "i", device_id) : NULL;
+  void *address = stream != NULL ? PyLong_AsVoidPtr(stream) : NULL;
+  PyErr_Clear();
+  Py_XDECREF(stream);
+  Py_XDECREF(function);
+  Py_XDECREF(torch);
+  return address;
+}
+
+static void *current_stream(int32_t device_type, int32_t device_id) {
+  if ((device_type != DLPACK_CUDA && device_type != DLPACK_ROCM) || !interpreter_runs())
+    return NULL;
+  PyGILState_STATE gil = PyGILState_Ensure();
+  void *stream = stream_of_torch(device_type, device_id);
+  PyGILState_Release(gil);
+  return stream;
+}
+
 /* ---- The GIL */
 
 static void *suspend(void) {
@@ -88,6 +135,7 @@ void host_fill(void) {
       .find_weight = imports_find_weight,
       .find_global = find_global,
       .print = print,
+      .current_stream = current_stream,
       .forget_context = imports_forget,
       .suspend = suspend,
       .resume = resume,

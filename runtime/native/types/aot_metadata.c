@@ -159,6 +159,7 @@ static int make_nodes(struct graph *graph, const struct metadata *metadata,
   node->num_outputs = graph->num_outputs = (size_t)metadata->num_outputs;
   for (size_t i = 0; i < graph->num_outputs; i++) graph->outputs[i] = num_inputs + i;
   graph->num_nodes = num_inputs + 1;
+  graph->has_c_names = 1;
   size_t twice;
   return graph_sort_names(graph, &twice);
 }

@@ -11,7 +11,8 @@
 /* ---- Raising */
 
 int vm_refuse_argument(const char *name, int number, const char *expected, const dso_any *found) {
-  return raised_format("TypeError", "vm.builtin.%s: argument %d, expected %s, found %s", name,
+  const char *prefix = strchr(name, '.') == NULL ? "vm.builtin." : "";
+  return raised_format("TypeError", "%s%s: argument %d, expected %s, found %s", prefix, name,
                        number + 1, expected, vm_type_name(found));
 }
 
@@ -156,6 +157,8 @@ const struct vm_builtin_row vm_builtins[] = {
     {"vm.builtin.read_if_cond", vm_read_if_cond, 1, 1},
     {"vm.builtin.shape_of", vm_shape_of, 1, 1},
     {"vm.builtin.reshape", vm_reshape, 2, 2},
+    {VM_VIEW, vm_view, 4, 4},
+    {VM_OLD_VIEW, vm_view, 4, 4},
     {"vm.builtin.tensor_to_shape", vm_tensor_to_shape, 1, 1},
     {"vm.builtin.to_device", vm_to_device, 3, 4},
     {"vm.builtin.ensure_zero_offset", vm_ensure_zero_offset, 1, 1},

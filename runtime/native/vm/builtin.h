@@ -10,6 +10,10 @@
 /* The function that the others are not made of: TVM has none with this name. */
 #define VM_WEIGHT "dso.weight"
 
+/* The function of R.memory.view, and its name in TVM until 2025. */
+#define VM_VIEW "runtime.TVMTensorCreateView"
+#define VM_OLD_VIEW "runtime.TVMArrayCreateView"
+
 enum { VM_MOST_DIMS = 64 };
 
 /* The extents of a shape, or of a tuple of ints, which are copied to `room`. */
@@ -22,8 +26,8 @@ struct vm_dims {
 /* Read argument `number` of a function as a shape. Returns 0, or -1 with TypeError raised. */
 int vm_read_dims(const char *name, int number, const dso_any *value, struct vm_dims *dims);
 
-/* Raise TypeError "vm.builtin.<name>: argument <number>, expected <x>, found <type>". Returns
- * -1. */
+/* Raise TypeError "vm.builtin.<name>: argument <number>, expected <x>, found <type>"; a name with a
+ * point is the whole name. Returns -1. */
 int vm_refuse_argument(const char *name, int number, const char *expected, const dso_any *found);
 
 /* The text of an error context followed by a colon, truncated; empty if the value is no text. */
@@ -42,6 +46,7 @@ VM_BUILTIN(vm_copy);
 VM_BUILTIN(vm_alloc_storage);
 VM_BUILTIN(vm_alloc_tensor);
 VM_BUILTIN(vm_reshape);
+VM_BUILTIN(vm_view);
 VM_BUILTIN(vm_to_device);
 VM_BUILTIN(vm_ensure_zero_offset);
 VM_BUILTIN(vm_read_if_cond);

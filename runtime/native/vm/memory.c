@@ -5,6 +5,7 @@
 #include "abi/dlpack.h"
 #include "abi/dtype.h"
 #include "abi/raised.h"
+#include "abi/strides.h"
 #include "device/tensor_object.h"
 #include "vm/builtin.h"
 
@@ -114,26 +115,29 @@ static int give_copy(struct vm_run *run, dso_tensor_object *copy, dso_any *resul
   return give(copy, result);
 }
 
-/* A view of a borrowed tensor. The result inherits the read-only mark of `value`. */
-static int reshape_borrowed(struct vm_run *run, const dso_any *value, const struct vm_dims *dims,
-                            dso_any *result) {
-  DLTensor *view = vm_borrow_view(run, value->v_ptr, (int32_t)dims->ndim, dims->dims);
-  if (view == NULL) return -1;
-  *result = *value;
-  result->v_ptr = view;
+/* A view of a tensor's memory from `offset` on, as a compact tensor. The view of an object retains
+ * it; that of a borrowed tensor is valid until the run ends. Both inherit the read-only mark. */
+static int give_view(struct vm_run *run, const dso_any *value, DLDataType dtype,
+                     const struct vm_dims *dims, uint64_t offset, dso_any *result) {
+  const DLTensor *tensor = dso_tensor_of(value);
+  DLTensor *view;
+  if (value->type_index == DSO_TENSOR) {
+    object_retain(value->v_ptr);
+    dso_tensor_object *object =
+        tensor_object_view(dtype, (int32_t)dims->ndim, dims->dims, value->v_ptr);
+    if (give(object, result) != 0) return -1;
+    view = &object->tensor;
+  } else {
+    view = vm_borrow_view(run, tensor, (int32_t)dims->ndim, dims->dims);
+    if (view == NULL) return -1;
+    *result = *value;
+    result->v_ptr = view;
+  }
+  view->dtype = dtype;
+  view->data = tensor->data;
+  view->device = tensor->device;
+  view->byte_offset = tensor->byte_offset + offset;
   return 0;
-}
-
-static int reshape_object(dso_object *object, const DLTensor *tensor, const struct vm_dims *dims,
-                          dso_any *result) {
-  object_retain(object);
-  dso_tensor_object *view =
-      tensor_object_view(tensor->dtype, (int32_t)dims->ndim, dims->dims, object);
-  if (view == NULL) return -1;
-  view->tensor.data = tensor->data;
-  view->tensor.device = tensor->device;
-  view->tensor.byte_offset = tensor->byte_offset;
-  return give(view, result);
 }
 
 /* A view of the same elements with another shape. */
@@ -146,12 +150,42 @@ VM_BUILTIN(vm_reshape) {
   if (vm_read_dims("reshape", 1, &args[1], &dims) != 0) return -1;
   if (dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0 ||
       dtype_nbytes(tensor->dtype, dims.ndim, dims.dims, &wanted) != 0 || wanted != nbytes ||
-      !vm_tensor_is_compatible(tensor))
+      !strides_are_compact(tensor))
     return raised_format("ValueError",
                          "vm.builtin.reshape: expected a contiguous tensor, and a shape with the "
                          "same number of elements");
-  if (args[0].type_index == DSO_TENSOR) return reshape_object(args[0].v_ptr, tensor, &dims, result);
-  return reshape_borrowed(run, &args[0], &dims, result);
+  return give_view(run, &args[0], tensor->dtype, &dims, 0, result);
+}
+
+static int refuse_view(int64_t offset, size_t wanted, size_t nbytes) {
+  return raised_format("ValueError",
+                       VM_VIEW ": a view of %zu bytes at offset %" PRId64
+                               ", expected one within the %zu bytes of the tensor; pass another "
+                               "shape, data type or offset",
+                       wanted, offset, nbytes);
+}
+
+/* R.memory.view: tensor, shape, data type, offset in bytes. As in TVM the offset is that of the
+ * view, not added to its data pointer: operators that expect 0 refuse it. */
+VM_BUILTIN(vm_view) {
+  const DLTensor *tensor = dso_tensor_of(&args[0]);
+  struct vm_dims dims;
+  size_t nbytes, wanted;
+  (void)num_args;
+  if (tensor == NULL) return vm_refuse_argument(VM_VIEW, 0, "a tensor", &args[0]);
+  if (vm_read_dims(VM_VIEW, 1, &args[1], &dims) != 0) return -1;
+  if (args[2].type_index != DSO_DATA_TYPE)
+    return vm_refuse_argument(VM_VIEW, 2, "a dtype", &args[2]);
+  if (args[3].type_index != DSO_INT) return vm_refuse_argument(VM_VIEW, 3, "int", &args[3]);
+  if (vm_nbytes(VM_VIEW ": the tensor", tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0 ||
+      vm_nbytes(VM_VIEW ": the view", args[2].v_dtype, dims.ndim, dims.dims, &wanted) != 0)
+    return -1;
+  if (!tensor_is_compact(tensor))
+    return raised_format("ValueError", VM_VIEW ": expected a contiguous tensor, found strides");
+  int64_t offset = args[3].v_int64;
+  if (offset < 0 || (uint64_t)offset > nbytes || wanted > nbytes - (size_t)offset)
+    return refuse_view(offset, wanted, nbytes);
+  return give_view(run, &args[0], args[2].v_dtype, &dims, (uint64_t)offset, result);
 }
 
 /* A model may number CPUs, as cpu:1; their memory is one. */
@@ -186,19 +220,31 @@ VM_BUILTIN(vm_to_device) {
   return 0;
 }
 
-/* The tensor itself, or a copy if its byte_offset is not 0. */
+/* Add the offset of a view to its data pointer. */
+static int fold_offset(struct vm_run *run, const dso_any *value, dso_any *result) {
+  const DLTensor *tensor = dso_tensor_of(value);
+  const struct vm_dims dims = {.dims = tensor->shape, .ndim = tensor->ndim};
+  if (give_view(run, value, tensor->dtype, &dims, 0, result) != 0) return -1;
+  DLTensor *view = result->type_index == DSO_TENSOR ? &((dso_tensor_object *)result->v_ptr)->tensor
+                                                    : result->v_ptr;
+  view->data = (char *)view->data + view->byte_offset;
+  view->byte_offset = 0;
+  return 0;
+}
+
+/* The tensor itself if its byte_offset is 0. Otherwise, as in TVM, a view if its address is a pointer
+ * that is still aligned, or else a copy. */
 VM_BUILTIN(vm_ensure_zero_offset) {
   const DLTensor *tensor = dso_tensor_of(&args[0]);
   (void)num_args;
   if (tensor == NULL) return vm_refuse_argument("ensure_zero_offset", 0, "a tensor", &args[0]);
-  if (tensor->byte_offset != 0) {
-    struct vm_pool *pool =
-        pool_of(vm_of_run(run), tensor->device.device_type, tensor->device.device_id);
-    return pool != NULL ? give_copy(run, vm_tensor_copy_value(pool, &args[0]), result) : -1;
-  }
-  any_retain(&args[0]);
-  *result = args[0];
-  return 0;
+  if (tensor->byte_offset == 0) return vm_copy(run, args, 1, result);
+  if (tensor->device.device_type == DLPACK_CPU && tensor->byte_offset % VM_ALIGNMENT == 0 &&
+      strides_are_compact(tensor))
+    return fold_offset(run, &args[0], result);
+  struct vm_pool *pool =
+      pool_of(vm_of_run(run), tensor->device.device_type, tensor->device.device_id);
+  return pool != NULL ? give_copy(run, vm_tensor_copy_value(pool, &args[0]), result) : -1;
 }
 
 /* ---- Reading */

@@ -97,6 +97,21 @@ static int reshape(struct scope *scope) {
   return 1;
 }
 
+/* Bytes of a tensor in one dimension, from an offset on. */
+static int view(struct scope *scope) {
+  static const DLDataType bytes = {DTYPE_UINT, 8, 1};
+  struct program *program = scope->program;
+  int index = find_kind(scope, TENSOR);
+  if (index < 0) return 0;
+  struct value view = {.kind = TENSOR, .dtype = bytes, .ndim = 1};
+  int64_t offset = scope_draw(scope, 3) * 32 + draw_excess(scope);
+  view.dims[0] = scope_draw(scope, 65);
+  int64_t args[] = {index, shape_constant(program, 1, view.dims), dtype_constant(program, bytes),
+                    immediate(offset)};
+  call_named(scope, "runtime.TVMTensorCreateView", draw_dst(scope), args, 4, &view);
+  return 1;
+}
+
 static int to_device(struct scope *scope) {
   int index = find_kind(scope, TENSOR);
   if (index < 0) return 0;
@@ -149,6 +164,6 @@ static int check_tensor_info(struct scope *scope) {
 }
 
 int (*const memory_calls[])(struct scope *scope) = {
-    alloc_storage, alloc_tensor,       alloc_tensor, alloc_tensor,      constant_tensor, reshape,
-    to_device,     ensure_zero_offset, read_if_cond, check_tensor_info, weight,
+    alloc_storage, alloc_tensor, alloc_tensor,       alloc_tensor, constant_tensor,   reshape,
+    view,          to_device,    ensure_zero_offset, read_if_cond, check_tensor_info, weight,
 };

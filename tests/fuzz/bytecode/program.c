@@ -16,7 +16,7 @@ unsigned draw(struct draws *draws, unsigned below) {
 int is_full(const struct program *program) {
   return program->num_instructions > MOST_INSTRUCTIONS - 16 ||
          program->num_words > MOST_CODE_WORDS - 256 ||
-         program->num_constants > MOST_CONSTANTS - 8 || program->num_nodes > MOST_NODES - 16;
+         program->num_constants > MOST_CONSTANTS - 40 || program->num_nodes > MOST_NODES - 16;
 }
 
 void emit(struct program *program, const int64_t *words, int count) {

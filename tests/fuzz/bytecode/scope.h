@@ -38,6 +38,6 @@ extern int (*const other_calls[])(struct scope *scope);
 
 /* The same for the global functions that every program has (global.c). */
 int call_global(struct scope *scope);
-enum { NUM_MEMORY_CALLS = 11, NUM_SHAPE_CALLS = 10, NUM_OTHER_CALLS = 17 };
+enum { NUM_MEMORY_CALLS = 12, NUM_SHAPE_CALLS = 10, NUM_OTHER_CALLS = 17 };
 
 #endif

@@ -35,6 +35,17 @@ def test_a_model_runs(compile_library) -> None:
     assert np.array_equal(executor.get_output(0).numpy(), X * (X + 1))
 
 
+def test_an_input_is_found_by_its_name_in_the_model(compile_library) -> None:
+    """TVM names it by a C name; another name that gives this one is it too."""
+    made = factory(compile_library(SOURCE, '-DNAME="x_1_0"'), {"w": X})
+    executor = made["default"]()
+    executor.run(**{"x.1:0": X})
+    assert np.array_equal(executor.get_output(0).numpy(), X * X)
+    assert [executor.get_input_index(n) for n in ("x/1/0", "x_1_0", "x.10")] == [0, 0, -1]
+    with pytest.raises(KeyError, match=r"no input 'x\.10'"):
+        executor.get_input("x.10")
+
+
 def test_a_model_is_restored_from_its_bytes(compile_library) -> None:
     """The factory's payload holds the parameters; its imports the code."""
     made = factory(compile_library(SOURCE), {"w": X})
