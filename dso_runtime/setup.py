@@ -38,11 +38,12 @@ DSO_SOURCES = [path for path in PURE_SOURCES if path.startswith("runtime/native/
 CORE_SOURCES = [path for path in PURE_SOURCES if path not in DSO_SOURCES]
 # -g0: where Python brings -g, that would be three quarters of the file.
 FLAGS = ["-std=c11", "-O2", "-g0", "-fvisibility=hidden", "-pthread"]
-# Parts of the core that run once in a load or for an executor, or beside a debugger, and files in
-# them that run in every call or launch.
+# Parts of the core that run once in a load or for an executor, for a message, or beside a debugger,
+# and files in them that run in every call or launch.
 SMALL = (
-    *("blob", "device", "dso/load.c", "dso/module.c", "elf", "functions", "graph/binding.c"),
-    *("graph/graph", "library", "module", "types", "vm/bind.c", "vm/run_instrumented.c"),
+    *("abi/text.c", "blob", "device", "dso/load.c", "dso/module.c", "elf", "functions"),
+    *("graph/binding.c", "graph/graph", "library", "module", "scan/json_shown.c", "types"),
+    *("vm/bind.c", "vm/run_instrumented.c", "vm/run_measured.c", "vm/verify.c", "vm/weights.c"),
 )
 FAST = {
     *("elf/hash.c", "elf/hashed_names.c", "elf/lookup.c", "elf/relocation_types.c"),
