@@ -38,7 +38,7 @@ examples:
   packer export                # the library that packer.toml describes
   packer export model.so       # the same, written to model.so
   packer export a.so a.c b.ll --function "run=int(float *x)" --entry run
-  packer export model.so model.onnx            # what an importer reads, by its suffix
+  packer export model.so model.onnx        # an importer reads it, by its suffix
   packer export model.so a.c --weights model.safetensors
   packer export model.so --weights 1.safetensors --weights 2.safetensors
   packer export model.tar      # `packer link model.tar -o model.so` links it
