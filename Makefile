@@ -10,7 +10,7 @@ VENV_ONNX := .venv-onnx
 VENV_NUMBA := .venv-numba
 VENV_SCALE := .venv-scale
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml setup.py tools/build_backend.py dso_runtime/pyproject.toml dso_runtime/setup.py $(wildcard importers/*/*.toml importers/*/*.py) $(shell find runtime packer templates importers/*/dso_packer_* -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
+SOURCES := pyproject.toml setup.py tools/build_backend.py dso_runtime/pyproject.toml dso_runtime/setup.py $(wildcard importers/*/*.toml importers/*/*.py) $(shell find runtime packer templates importers/*/dso_packer_* -name '*.py' -o -name '*.pyi' -o -name '*.[chs]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
 C_WARNINGS := -std=c11 -O2 -pthread -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
 
 # Tests run make and cmake, which would ask for the jobs of `make --jobs` and warn.

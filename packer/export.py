@@ -231,8 +231,8 @@ def export_library(
         constants = functions_with_constants(module)
         left_out = dump_left_out(hosts, {function.name for function in functions})
         ready = ready_functions(files) if system_lib else ()
-        texts = constants, left_out, ready
-        glue = Glue(functions, entry, naming, char, link.levels.record, *texts)
+        levels_record = link.levels.record
+        glue = Glue(functions, entry, naming, char, levels_record, constants, left_out, ready)
         checksums = checksums_of(glue.symbols, glue.texts, lines)
         required = [naming.checksums, *glue.symbols] if hosts else []
         if hosts:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +54,8 @@ def importer_source(
         setattr(arguments, _dest(found), text)
     for importer in importers:
         if importer not in named:
-            for option in _given(parser, arguments, importer):
-                parser.error(f"argument {option}: needs --{importer.kind}")
+            for action, _ in _given(parser, arguments, importer):
+                parser.error(f"argument {action.option_strings[0]}: needs --{importer.kind}")
     if not named:
         return None
     if arguments.project is not None:
@@ -73,22 +72,31 @@ def _importer_of(
         return found[0]
     suffix = _suffix(text)
     flags = [f"--{importer.kind}" for importer in importers if suffix in importer.suffixes]
-    if flags:
-        several = "several importers read" if found else "no importer recognises"
-        parser.error(f"{text}: {several} this file; say which by {' or '.join(flags)}")
+    if found:
+        parser.error(f"{text}: several importers read this file; say which by {_either(flags)}")
+    kinds = {importer.kind for importer in importers}
+    missing = [kind for kind in EXTRAS if kind not in kinds and suffix in EXTRAS[kind]]
+    advices = [f"say which by {_either(flags)}"] if flags else []
+    advices += [f"--{kind} {advice(kind)}" for kind in missing]
+    if advices:
+        parser.error(f"{text}: no importer recognises this file; {'; '.join(advices)}")
     return None
+
+
+def _either(words: Sequence[str]) -> str:
+    return " or ".join(words)
 
 
 def _source(
     parser: CommandParser, arguments: argparse.Namespace, importer: Importer
 ) -> ImportedSource:
     text: str = getattr(arguments, _dest(importer))
+    given = {action.dest: value for action, value in _given(parser, arguments, importer)}
     settings: dict[str, Any] = {}
     for setting in importer.settings:
-        value = getattr(arguments, _dest(importer, setting.name), None)
-        if value:
-            is_path = setting.type == "path"
-            settings[setting.name] = Path(value) if is_path else _frozen(value)
+        if (dest := _dest(importer, setting.name)) in given:
+            value = Path(given[dest]) if setting.type == "path" else given[dest]
+            settings[setting.name] = tuple(value) if isinstance(value, list) else value
     if words := compiler_words(arguments):
         if not any(setting.name == "options" for setting in importer.settings):
             parser.error(f"argument {words[0]}: not allowed with --{importer.kind}")
@@ -96,21 +104,17 @@ def _source(
     return ImportedSource(importer, text if importer.takes_names else Path(text), settings)
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
 def _is_needed(parser: CommandParser, argv: Sequence[str]) -> bool:
-    known = parser._option_string_actions
-    if is_sought(argv):
-        return True
-    for word in takewhile(lambda word: word != "--", argv):
-        option = word.partition("=")[0]
-        if word in ("-h", "--help") or (word.startswith("--") and option not in known):
+    """Return True for help, an unknown option, or a path with an unknown suffix."""
+    known, end = parser._option_string_actions, [*argv, "--"].index("--")
+    paths = [*argv[end + 1 :]]
+    for before, word in zip(("", *argv[:end]), argv[:end], strict=False):
+        if before in known and known[before].nargs is None:
+            continue  # the value of an option
+        if word in ("-h", "--help") or (word[:2] == "--" and word.partition("=")[0] not in known):
             return True
-        if not word.startswith("-") and not is_known_suffix(_suffix(word)):
-            return True
-    return False
+        paths += [] if word.startswith("-") else [word]
+    return is_sought(argv) or not all(is_known_suffix(_suffix(path)) for path in paths)
 
 
 def _add(parser: CommandParser, importer: Importer) -> bool:
@@ -143,14 +147,14 @@ def _dest(importer: Importer, name: str = "source") -> str:
     return f"{importer.kind}.{name}"
 
 
-def _given(parser: CommandParser, arguments: argparse.Namespace, importer: Importer) -> list[str]:
-    """Return the options of an importer's settings that were given."""
+def _given(
+    parser: CommandParser, arguments: argparse.Namespace, importer: Importer
+) -> list[tuple[argparse.Action, Any]]:
+    """Return the options of an importer that have another value than their default."""
     prefix = f"{importer.kind}."
-    return [
-        action.option_strings[0]
-        for action in parser._actions
-        if action.dest.startswith(prefix) and getattr(arguments, action.dest)
-    ]
+    actions = [action for action in parser._actions if action.dest.startswith(prefix)]
+    values = [(action, getattr(arguments, action.dest)) for action in actions]
+    return [(action, value) for action, value in values if value != action.default]
 
 
 def _suffix(text: str) -> str:

@@ -32,7 +32,8 @@ class Setting(NamedTuple):
         What the key must contain: ``"strings"`` is an array of strings, ``"path"`` a path relative
         to the file, ``"number"`` a positive one, ``"table"`` names with a string or an array of
         strings each. `make` gets str, tuple of str, Path, bool, float, or dict of str to tuple of
-        str; a setting that is missing is not passed.
+        str; from an option what argparse makes of it, lists as tuples and paths as Path. A setting
+        that is missing is not passed.
     text : str
         Its meaning, in Markdown, for the reference.
     read : callable, optional

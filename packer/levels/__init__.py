@@ -4,7 +4,8 @@
     choice.py        find_levels(cpu, target, find_compiler) -> the levels of an export
     lowest_only.py   why an object is linked at the lowest level only: constructors, thread-locals
     build.py         LevelBuild: the objects of each level -> one object, edited, and a dispatcher
-    dispatcher.py    the C text that chooses a level and defines the functions
+    features.py      the words and bits of dso_cpu.h that a level needs
+    dispatcher.py    the text that chooses a level (templates/level_*.s) and defines the functions
     record.py        __packer_cpu_levels: its text, written and read
 
 How code of several levels reaches a link (`packer/link.py`):

@@ -77,9 +77,9 @@ def _sources(importer: Importer, table: Table) -> list[Path | str]:
 
 
 def _source(importer: Importer, table: Table, key: str, text: str) -> Path | str:
-    file, separator, function = text.rpartition(":")
-    if not importer.takes_names or not separator:
-        return table.file(key, text) if not importer.takes_names else text
+    if not importer.takes_names:
+        return table.file(key, text)
+    file, _, function = text.rpartition(":")
     return f"{table.file(key, file)}:{function}" if file.endswith(".py") else text
 
 

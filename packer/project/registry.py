@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from .table import Table
 
 GROUP = "dso_packer.importers"
-# The kinds of distributions that are extras of dso-packer, with the extra.
-EXTRAS = {"numba": "numba"}
+# The kinds whose distributions are extras of dso-packer of the same name, with their suffixes.
+EXTRAS = {"numba": (".py",)}
 _FIRST_BYTES = 4096
 _SLOW_S = 1.0
 _problems: dict[str, str] = {}
@@ -39,9 +39,10 @@ def entries() -> Mapping[str, EntryPoint]:
 
     found: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=GROUP), key=_distribution):
-        if entry.name in found and entry.value != found[entry.name].value:
-            refuse(entry.name, f"another importer has this kind: {_distribution(entry)}")
-        found.setdefault(entry.name, entry)
+        first = found.setdefault(entry.name, entry)
+        if entry.value != first.value:
+            text = f"importer {entry.name!r} of {_distribution(entry)}: its kind is taken by"
+            _problems[entry.name] = f"{text} {_distribution(first)}"
     return found
 
 
@@ -99,16 +100,14 @@ def of_file(path: Path, importers: Sequence[Importer]) -> list[Importer]:
 
 def refuse(kind: str, text: str) -> None:
     """Leave an importer out, or note a problem with it."""
-    entry = entries().get(kind) if entries.cache_info().currsize else None
-    place = f"importer {kind!r}" + (f" of {_distribution(entry)}" if entry is not None else "")
-    _problems[kind] = f"{place}: {text}"
+    _problems[kind] = f"importer {kind!r} of {_distribution(entries()[kind])}: {text}"
 
 
 def advice(kind: str) -> str:
     """Return what is missing for a kind, and the command that installs it; "" if it is unknown."""
     if kind not in EXTRAS:
         return ""
-    return f"needs the package dso-packer-{kind}: pip install 'dso-packer[{EXTRAS[kind]}]'"
+    return f"needs the package dso-packer-{kind}: pip install 'dso-packer[{kind}]'"
 
 
 def problems() -> Mapping[str, str]:

@@ -111,13 +111,18 @@ def test_an_importer_has_a_kind_and_a_late_name(folder: Path) -> None:
 
 
 def test_help_shows_the_options_of_an_importer(folder: Path) -> None:
-    """And an export of C does not look for importers."""
+    """Below their heading."""
     text = done(folder, "export", "--help")
     assert "tables of x and y:" in text
     assert "--method NAME" in text
+
+
+def test_an_export_of_c_looks_for_no_importers(folder: Path) -> None:
+    """Entry points would be read with this module."""
     (folder / "a.c").write_text("int one(void) { return 1; }")
-    (folder / "packer_tables.py").write_text("raise SystemExit('imported')")
-    done(folder, "export", "a.so", "a.c", "-O1")
+    words = ["a.so", "a.c", "-O1", "--metadata", "version=1.0", "--soname", "liba.so.1"]
+    code = f"import sys; from packer.cli import main\nmain(['export', *{words}])\n"
+    assert done(folder, f"{code}print('importlib.metadata' in sys.modules)").endswith("False\n")
 
 
 @pytest.mark.parametrize(
@@ -134,6 +139,26 @@ def test_wrong_words_end_with_2(folder: Path, words: list[str], message: str) ->
     made = run(folder, "export", "c.so", *words)
     assert made.returncode == 2
     assert message in made.stderr
+
+
+def test_a_value_that_is_false_is_not_lost(folder: Path) -> None:
+    """An option counts as given if its value is not the default."""
+    code = """
+import packer
+def make(source, depth=5, *, progress):
+    return packer.CSourceModule(f"int depth(void) {{ return {depth}; }}", functions="auto")
+def add(group):
+    group.add_argument("--depth", type=int)
+SETTINGS = [packer.Setting("depth", "number", "")]
+IMPORTER = packer.Importer("deep", {".deep": None}, make, SETTINGS, add)
+"""
+    install(folder, "deep", "deep", code, "deep")
+    (folder / "a.deep").touch()
+    for words, depth in ((["--", "a.deep"], 5), (["a.deep", "--depth", "0"], 0)):
+        done(folder, "export", "a.so", *words)
+        assert (
+            done(folder, "import runtime; print(runtime.load('a.so')['depth']())") == f"{depth}\n"
+        )
 
 
 def test_a_source_is_no_output(folder: Path) -> None:
@@ -162,7 +187,19 @@ def test_a_missing_distribution_is_named(folder: Path) -> None:
     advice = "needs the package dso-packer-numba: pip install 'dso-packer[numba]'"
     assert f"--numba: {advice}" in run(folder, "export", "a.so", "--numba", "m.py").stderr
     assert f"kind: 'numba' {advice}" in run(folder, "export", "a.so").stderr
+    (folder / "m.py").write_text("import numba")
+    assert f"m.py: no importer recognises this file; say which by --torch; --numba {advice}" in (
+        run(folder, "export", "a.so", "m.py").stderr
+    )
     assert f"packer.from_numba {advice}" in run(folder, "import packer; packer.from_numba").stderr
+
+
+def test_of_two_importers_of_a_kind_one_is_left_out(folder: Path) -> None:
+    """The first one by the name of its distribution remains."""
+    install(folder, "table", "z_tables", "raise SystemExit('imported')", "z-tables")
+    made = run(folder, "export", "c.so", "curve.csv")
+    said = "packer: note: importer 'table' of z-tables 1.0: its kind is taken by packer-tables 1.0"
+    assert (made.returncode, made.stderr) == (0, f"{said}\n")
 
 
 @pytest.mark.parametrize("kind", OTHERS)
