@@ -96,19 +96,19 @@ $(VENV_ONNX)/onnx.group: pyproject.toml
 	touch $@
 
 $(VENV_ONNX)/installed: $(VENV_ONNX)/onnx.group $(SOURCES)
-	$(VENV_ONNX)/bin/pip install --quiet ./dso_runtime .
+	$(VENV_ONNX)/bin/pip install --quiet ./dso_runtime . ./importers/onnx
 	touch $@
 
 test-models: $(VENV_ONNX)/installed
-	$(VENV_ONNX)/bin/pytest tests/onnx $(TESTFLAGS)
+	$(VENV_ONNX)/bin/pytest importers/onnx/tests $(TESTFLAGS)
 
 # The node tests of ONNX, all 1,678; what is in the file is not run again. COMPILER=clang-15 adds a
-# column to the table of tests/onnx/node_tests.json.
+# column to the table of importers/onnx/tests/node_tests.json.
 COMPILER ?= gcc
 test-onnx: $(VENV_ONNX)/installed
 	mkdir -p build
-	$(VENV_ONNX)/bin/python -P tests/onnx/node_tests.py --cc $(COMPILER) --json build/node_tests.$(COMPILER).json
-	$(VENV_ONNX)/bin/python -P tests/onnx/light_models.py
+	$(VENV_ONNX)/bin/python -P importers/onnx/tests/node_tests.py --cc $(COMPILER) --json build/node_tests.$(COMPILER).json
+	$(VENV_ONNX)/bin/python -P importers/onnx/tests/light_models.py
 
 # Functions that Numba compiles: Numba is large, and its releases want their own NumPy.
 $(VENV_NUMBA)/numba.group: pyproject.toml
@@ -143,7 +143,7 @@ $(VENV_SCALE)/scale.group: pyproject.toml
 	touch $@
 
 $(VENV_SCALE)/installed: $(VENV_SCALE)/scale.group $(SOURCES)
-	$(VENV_SCALE)/bin/pip install --quiet ./dso_runtime .
+	$(VENV_SCALE)/bin/pip install --quiet ./dso_runtime . ./importers/onnx
 	touch $@
 
 test-scale: $(VENV_SCALE)/installed
@@ -199,6 +199,7 @@ stress: $(VENV)/test.group $(VENV_NUMBA)/installed
 # too, and puts their pictures where the documents have them.
 FIGURES ?= build
 bench: $(VENV)/bench.group
+	$(BIN)/pip install --quiet --no-deps ./importers/onnx
 	mkdir -p build
 	$(BIN)/python benchmarks/run.py $(ONLY:%=--only=%) $(LARGE:%=--large) --json build/bench.json
 	$(BIN)/python benchmarks/figure.py build/bench.json --folder $(FIGURES)

@@ -1,14 +1,11 @@
 """The dependencies and extras of dso-packer; pyproject.toml has everything else."""
 
-import runpy
-
+from build_backend import version
 from setuptools import setup
-
-version = runpy.run_path("runtime/abi.py")["__version__"]
 
 # The packer imports all but the first only where it uses them.
 REQUIRED = [
-    f"dso-runtime=={version}",
+    f"dso-runtime=={version()}",
     "llvmlite>=0.45",
     "packaging>=24.2",
     "pycparser>=3.12,<4",
@@ -20,15 +17,14 @@ EXTRAS = {
     # ptxas and cuobjdump; without them the tests that need them are skipped. No GPU is needed.
     "cuda": ["nvidia-cuda-nvcc>=13", "nvidia-cuda-cuobjdump>=13"],
     "zig": ["ziglang>=0.17"],  # a C compiler for every target, with its C libraries
-    # packer.from_onnx: reading models, and C code of the operators without a kernel here.
-    "onnx": ["emx-onnx-cgen==1.4.0", "numpy>=1.26", "onnx>=1.21,<1.22", "onnxscript>=0.7.2"],
-    "torch": ["dso-packer[onnx]", "torch>=2.6"],  # packer.from_torch
+    "onnx": [f"dso-packer-onnx=={version()}"],  # packer.from_onnx
+    "torch": [f"dso-packer-onnx[torch]=={version()}"],  # packer.from_torch
     "sign": [
         "cryptography>=42",
         "python-pkcs11>=0.8",
     ],  # packer sign, verify, keygen; keys on tokens
     "sbom": ["cyclonedx-python-lib>=11"],  # packer export --sbom
-    "numba": [f"dso-packer-numba=={version}"],  # packer.from_numba
+    "numba": [f"dso-packer-numba=={version()}"],  # packer.from_numba
 }
 
 setup(install_requires=REQUIRED, extras_require=EXTRAS)

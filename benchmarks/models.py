@@ -63,7 +63,7 @@ def tables(folder: Path, launch: Launcher) -> list[Table]:
         rows = interleave([Case("dso-packer", dict, missing[0])], 0)
         return [Table("networks from ONNX", rows, "ms")]
     sys.path.insert(0, str(ROOT))
-    from tests.onnx.support.models import MODELS, sample
+    from importers.onnx.tests.support.models import MODELS, sample
 
     made = []
     for name, make in MODELS.items():

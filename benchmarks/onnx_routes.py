@@ -48,7 +48,7 @@ tvm.compile(from_onnx(onnx.load(sys.argv[1])), target=target).export_library(sys
 def main(names: list[str]) -> None:
     """Print a table for each network."""
     sys.path.insert(0, str(ROOT))
-    from tests.onnx.support.models import MODELS, sample
+    from importers.onnx.tests.support.models import MODELS, sample
 
     for name in names or MODELS:
         model = MODELS[name]()

@@ -7,6 +7,8 @@ from types import ModuleType
 from typing import Any
 
 import dso_packer_numba
+import dso_packer_onnx
+import dso_packer_onnx.torch
 
 import packer
 import runtime
@@ -15,6 +17,8 @@ import runtime
 OF_IMPORTERS = {
     "from_numba": dso_packer_numba.from_numba,
     "NumbaModule": dso_packer_numba.NumbaModule,
+    "from_onnx": dso_packer_onnx.from_onnx,
+    "from_torch": dso_packer_onnx.torch.from_torch,
 }
 HEAD = """\
 # API reference

@@ -3,12 +3,12 @@
 from typing import get_args
 
 from dso_packer_numba import importer as numba
+from dso_packer_onnx import importer as onnx
+from dso_packer_onnx.torch import importer as torch
 
 from packer.dialect import Dialect
 from packer.embed import Embed
 from packer.importers import Importer
-from packer.importers.onnx import importer as onnx
-from packer.importers.torch import importer as torch
 from packer.project import LIBRARY_KEYS
 from packer.project.kinds import KINDS
 from packer.toolchain.visibility import VISIBILITIES

@@ -23,8 +23,6 @@ from .importers import Importer as Importer
 from .importers import Setting as Setting
 from .importers.header import HeaderModule as HeaderModule
 from .importers.header import from_header as from_header
-from .importers.onnx import from_onnx as from_onnx
-from .importers.torch import from_torch as from_torch
 from .imports import pack_imports_to_c as pack_imports_to_c
 from .imports import pack_imports_to_llvm as pack_imports_to_llvm
 from .inspect import inspect_library as inspect_library
@@ -57,3 +55,5 @@ from .wheel import write_wheel as write_wheel
 if sys.version_info:
     from dso_packer_numba import NumbaModule as NumbaModule
     from dso_packer_numba import from_numba as from_numba
+    from dso_packer_onnx import from_onnx as from_onnx
+    from dso_packer_onnx.torch import from_torch as from_torch

@@ -209,20 +209,12 @@ def test_filter_bank_has_the_values_of_the_script() -> None:
 
 
 def own_modules() -> list[str]:
-    """The names of all modules, but for the commands' entry points.
-
-    test_docstrings.py of tests/onnx has those of the importer that needs these.
-    """
+    """The names of all modules, but for the commands' entry points."""
     names = ["packer", "runtime"]
     for package in (packer, runtime):
         prefix = f"{package.__name__}."
         names += [found.name for found in pkgutil.walk_packages(package.__path__, prefix)]
-    others = ("packer.importers.onnx.",)
-    return sorted(
-        name
-        for name in names
-        if not name.endswith(("__main__", "._core")) and not name.startswith(others)
-    )
+    return sorted(name for name in names if not name.endswith(("__main__", "._core")))
 
 
 @pytest.mark.parametrize("name", own_modules())

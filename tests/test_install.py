@@ -15,6 +15,13 @@ from .test_packaging import DEMO
 
 INSTALL = ("install", "--no-build-isolation")
 QUICK = {"CPPFLAGS": "-O0"}  # after the build's own -O2: half the time
+# What the importers need, for pip.
+OTHERS = [
+    *(("numba", "0.68.1"), ("onnx", "1.21.0"), ("onnxscript", "0.7.2")),
+    *(("emx_onnx_cgen", "1.4.0"), ("torch", "2.13.0")),
+]
+# The kinds of importers, with the rest of the requirement and the folder.
+EXTRAS = [("numba", "numba", "numba"), ("onnx", "onnx", "onnx"), ("torch", "onnx[torch]", "onnx")]
 MARKS = "import packer.target, runtime.timing; print(packer.target.MARK, runtime.timing.MARK)"
 
 
@@ -76,25 +83,29 @@ def test_runtime_alone_is_installed_from_its_folder(checkout, environment, tmp_p
 def test_an_importer_is_installed_from_its_folder_or_as_an_extra(
     checkout, environment, tmp_path
 ) -> None:
-    """With packer and runtime of the checkout; Numba itself is as if it were there."""
-    metadata = next(environment.glob("lib/python*/site-packages")) / "numba-0.68.1.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: numba\nVersion: 0.68.1\n")
+    """With packer and runtime of the checkout; the packages of others are as if they were there."""
+    site = next(environment.glob("lib/python*/site-packages"))
+    others = {site / f"{name}-{version}.dist-info": (name, version) for name, version in OTHERS}
+    for folder, (name, version) in others.items():
+        folder.mkdir()
+        text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        (folder / "METADATA").write_text(text)
     python = environment / "bin/python"
     # pip caches wheels of folders that are named like a release, as this one is.
     quick = {**QUICK, "PIP_NO_CACHE_DIR": "1"}
     kinds = "from packer.project.registry import every; print([i.kind for i in every()])"
     try:
-        for words in (
-            ["./importers/numba"],
-            [".[numba]"],
-            ["./dso_runtime", ".", "./importers/numba"],
+        for words, found in (
+            (["./importers/numba"], ["numba"]),
+            ([".[numba,torch]"], ["numba", "onnx", "torch"]),
+            (["./dso_runtime", ".", "./importers/onnx"], ["onnx", "torch"]),
         ):
             dist.run(python, "-m", "pip", *INSTALL, "--no-index", *words, cwd=checkout, **quick)
-            assert "'numba'" in dist.run(python, "-c", kinds, cwd=tmp_path)
+            assert dist.run(python, "-c", kinds, cwd=tmp_path) == f"{found}\n"
             dist.pip(environment, "uninstall", "--yes", *dist.PROJECTS, cwd=tmp_path)
     finally:
-        shutil.rmtree(metadata)
+        for folder in others:
+            shutil.rmtree(folder)
 
 
 def test_path_of_the_checkout_is_in_the_answer_only(checkout, build_environment, sdists, tmp_path):
@@ -104,8 +115,13 @@ def test_path_of_the_checkout_is_in_the_answer_only(checkout, build_environment,
     assert required[0] == f"dso-runtime=={__version__}"
     answer = dist.prepare(checkout, build_environment, tmp_path)
     path = f"dso-runtime @ {(checkout / 'dso_runtime').as_uri()}"
-    numba = f'dso-packer-numba @ {(checkout / "importers/numba").as_uri()} ; extra == "numba"'
-    assert answer.get_all("Requires-Dist") == [path, *required[1:-1], numba]
+    home = (checkout / "importers").as_uri()
+    importers = {
+        kind: f'dso-packer-{name} @ {home}/{folder} ; extra == "{kind}"'
+        for kind, name, folder in EXTRAS
+    }
+    expected = [importers.get(line.split('"')[1] if '"' in line else "", line) for line in required]
+    assert answer.get_all("Requires-Dist") == [path, *expected[1:]]
 
     source = dist.unpacked(sdists["dso-packer"])
     answer = dist.prepare(source, build_environment, tmp_path / "unpacked")

@@ -85,7 +85,7 @@ def test_no_file_belongs_to_two_distributions(wheels) -> None:
 def test_every_module_of_the_source_is_in_a_wheel(wheels) -> None:
     """A folder that the search for packages missed would fail at the first import."""
     shipped = {name for path in wheels.values() for name in files_of(path)}
-    for folder in ("runtime", "packer", "importers/numba/dso_packer_numba"):
+    for folder in ("runtime", "packer", *map(str, (ROOT / "importers").glob("*/dso_packer_*"))):
         outer = (ROOT / folder).parent
         sources = {p.relative_to(outer).as_posix() for p in (ROOT / folder).rglob("*.py*")}
         assert {s for s in sources if s.endswith((".py", ".pyi"))} <= shipped
@@ -102,13 +102,16 @@ def test_runtime_takes_less_than_2_mb(wheels) -> None:
 
 def test_wheels_state_one_version_and_no_path(wheels) -> None:
     """They may be copied to another machine; of runtime an extra alone needs another package."""
-    runtime, packer, numba = (dist.metadata(wheels[name]) for name in dist.PROJECTS)
-    assert runtime["Version"] == packer["Version"] == numba["Version"] == __version__
-    assert numba.get_all("Requires-Dist")[0] == f"dso-packer=={__version__}"
-    assert f'dso-packer-numba=={__version__}; extra == "numba"' in packer.get_all("Requires-Dist")
+    runtime, packer, *importers = (dist.metadata(wheels[name]) for name in dist.PROJECTS)
+    assert runtime["Version"] == packer["Version"] == __version__
+    for importer in importers:
+        assert importer["Version"] == __version__
+        assert importer.get_all("Requires-Dist")[0] == f"dso-packer=={__version__}"
     assert runtime.get_all("Requires-Dist") == ['sigstore<5,>=4.5; extra == "sigstore"']
     required = packer.get_all("Requires-Dist")
     assert f"dso-runtime=={__version__}" in required
+    for kind, name in (("numba", "numba"), ("onnx", "onnx"), ("torch", "onnx[torch]")):
+        assert f'dso-packer-{name}=={__version__}; extra == "{kind}"' in required
     assert any(line.startswith("llvmlite") for line in required)
     assert not [line for line in required if "@" in line]
     assert packer.get_all("Provides-Extra") == EXTRAS

@@ -9,7 +9,9 @@ reasons.
 from __future__ import annotations
 
 import re
+from email.parser import Parser
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 from setuptools import build_meta
@@ -19,7 +21,9 @@ FOLDERS = {
     "dso-runtime": "dso_runtime",
     "dso-packer": ".",
     "dso-packer-numba": "importers/numba",
+    "dso-packer-onnx": "importers/onnx",
 }
+_REQUIREMENT = re.compile(r"^Requires-Dist: ([\w-]+)(\[\w+\])?==[^;\n]*(;?)", re.MULTILINE)
 _CHECKOUT = Path(__file__).resolve().parents[1]
 
 build_editable = build_meta.build_editable
@@ -30,13 +34,21 @@ get_requires_for_build_wheel = build_meta.get_requires_for_build_wheel
 prepare_metadata_for_build_editable = build_meta.prepare_metadata_for_build_editable
 
 
+def version() -> str:
+    """Return the version of all distributions; a source distribution has it in its metadata."""
+    if (checkout := _CHECKOUT / "runtime/abi.py").exists():
+        return str(run_path(str(checkout))["__version__"])
+    text = Path(__file__).with_name("PKG-INFO").read_text(encoding="utf-8")
+    return Parser().parsestr(text)["Version"]
+
+
 def prepare_metadata_for_build_wheel(metadata_directory: str, settings: Any = None) -> str:
     """Write the metadata of the wheel, but with the paths of the distributions of the checkout."""
     name: str = build_meta.prepare_metadata_for_build_wheel(metadata_directory, settings)
     path = Path(metadata_directory, name, "METADATA")
     text = path.read_text(encoding="utf-8")
     if (_CHECKOUT / "tools/build_backend.py").exists():
-        text = re.sub(r"^Requires-Dist: ([\w-]+)==[^;\n]*(;?)", _required, text, flags=re.MULTILINE)
+        text = _REQUIREMENT.sub(_required, text)
     path.write_text(text, encoding="utf-8")
     return name
 
@@ -46,7 +58,8 @@ def _required(found: re.Match[str]) -> str:
     folder = _CHECKOUT / FOLDERS.get(found[1], "")
     if found[1] not in FOLDERS or not folder.is_dir():
         return found[0]
-    return f"Requires-Dist: {found[1]} @ {folder.resolve().as_uri()}{' ;' * bool(found[2])}"
+    name, end = f"{found[1]}{found[2] or ''}", " ;" if found[3] else ""
+    return f"Requires-Dist: {name} @ {folder.resolve().as_uri()}{end}"
 
 
 def build_wheel(wheel_directory: str, settings: Any = None, metadata_directory: Any = None) -> str:

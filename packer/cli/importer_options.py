@@ -75,7 +75,7 @@ def _importer_of(
     if found:
         parser.error(f"{text}: several importers read this file; say which by {_either(flags)}")
     kinds = {importer.kind for importer in importers}
-    missing = [kind for kind in EXTRAS if kind not in kinds and suffix in EXTRAS[kind]]
+    missing = [kind for kind in EXTRAS if kind not in kinds and suffix == EXTRAS[kind][0]]
     advices = [f"say which by {_either(flags)}"] if flags else []
     advices += [f"--{kind} {advice(kind)}" for kind in missing]
     if advices:

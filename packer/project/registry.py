@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from .table import Table
 
 GROUP = "dso_packer.importers"
-# The kinds whose distributions are extras of dso-packer of the same name, with their suffixes.
-EXTRAS = {"numba": (".py",)}
+# The kinds that are extras of dso-packer of the same name: their suffixes and distributions.
+EXTRAS = {
+    "numba": (".py", "dso-packer-numba"),
+    "onnx": (".onnx", "dso-packer-onnx"),
+    "torch": (".py", "dso-packer-onnx"),
+}
 _FIRST_BYTES = 4096
 _SLOW_S = 1.0
 _problems: dict[str, str] = {}
@@ -107,7 +111,7 @@ def advice(kind: str) -> str:
     """Return what is missing for a kind, and the command that installs it; "" if it is unknown."""
     if kind not in EXTRAS:
         return ""
-    return f"needs the package dso-packer-{kind}: pip install 'dso-packer[{kind}]'"
+    return f"needs the package {EXTRAS[kind][1]}: pip install 'dso-packer[{kind}]'"
 
 
 def problems() -> Mapping[str, str]:

@@ -27,7 +27,7 @@ def main(gib: float) -> int:
             return 0
         return subprocess.run([ONNX, __file__, str(gib)], check=False).returncode
     sys.path.insert(0, str(ROOT))
-    from tests.onnx.support.large_model import export_memory, write_model
+    from importers.onnx.tests.support.large_model import export_memory, write_model
 
     failed = 0
     for is_external in (True, False):

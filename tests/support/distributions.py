@@ -21,6 +21,7 @@ PROJECTS = {
     "dso-runtime": "dso_runtime",
     "dso-packer": ".",
     "dso-packer-numba": "importers/numba",
+    "dso-packer-onnx": "importers/onnx",
 }
 OURS = ("runtime", "packer", "dso_", "__editable__")
 

@@ -22,7 +22,7 @@ MODEL = """
 import sys
 import numpy as np
 from onnx.reference import ReferenceEvaluator
-from tests.onnx.support import models
+from importers.onnx.tests.support import models
 
 name, arguments, batch, output = sys.argv[1], eval(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 model = getattr(models, name)(**arguments)

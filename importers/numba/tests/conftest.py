@@ -1,9 +1,7 @@
-"""One library of each example file for all tests here, and one object cache."""
+"""One library of each example file for all tests here."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +10,7 @@ import pytest
 import packer
 import runtime
 
-# Processes that tests start import the installed packages, not a source tree.
-os.environ["PYTHONSAFEPATH"] = "1"
 EXAMPLES = Path(__file__).parent / "examples"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Keep objects in a folder of this run."""
-    before = os.environ.get("PACKER_CACHE")
-    folder = tmp_path_factory.mktemp("objects")
-    os.environ["PACKER_CACHE"] = str(folder)
-    yield folder
-    if before is None:
-        del os.environ["PACKER_CACHE"]
-    else:
-        os.environ["PACKER_CACHE"] = before
 
 
 def _exported(name: str, folder: Path) -> Path:

@@ -14,8 +14,7 @@ import scipy
 import packer
 import runtime
 from runtime.error import ExportError
-
-from .command import COMMAND
+from tests.support.command_line import COMMAND
 
 BUNDLED = sorted(Path(scipy.__file__).parent.with_name("scipy.libs").glob("libscipy_openblas*.so"))
 

@@ -14,8 +14,7 @@ import pytest
 import packer
 import runtime
 from runtime.error import ExportError
-
-from .command import COMMAND
+from tests.support.command_line import COMMAND
 
 
 def _file(folder: Path, text: str) -> Path:

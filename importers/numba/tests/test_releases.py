@@ -11,8 +11,7 @@ import pytest
 from dso_packer_numba.versions import KNOWN
 
 import runtime
-
-from .command import COMMAND
+from tests.support.command_line import COMMAND
 
 
 @pytest.fixture

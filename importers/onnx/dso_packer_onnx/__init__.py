@@ -12,18 +12,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from packer.files.arguments import list_of
+from packer.files.progress import silent
 from runtime.error import ExportError
-
-from ...files.arguments import list_of
-from ...files.progress import silent
 
 if TYPE_CHECKING:
     import onnx
     from numpy.typing import ArrayLike
 
+    from packer.files.progress import Progress
     from runtime.modules.vm import VMExecutable
-
-    from ...files.progress import Progress
 
     InputShapes = Mapping[str, Sequence[int | str]]
 
@@ -84,7 +82,7 @@ def from_onnx(
     try:
         from .tree import make_tree
     except ModuleNotFoundError as error:
-        if str(error.name).startswith("packer."):
+        if str(error.name).startswith(("packer.", "dso_packer_onnx.")):
             raise
         text = f"packer.from_onnx needs the package {error.name}: pip install 'dso-packer[onnx]'"
         raise ExportError(text) from error

@@ -10,15 +10,17 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from ...declare.c_text import c_string
-from ...modules.c_source import CSourceModule
+from packer.declare.c_text import c_string
+from packer.modules.c_source import CSourceModule
+
 from .dtypes import data_type, dtype_name
 from .operator import shape_of
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-    from ...relax import Program
+    from packer.relax import Program
+
     from .operator import Shape
 
 _CODE = r"""

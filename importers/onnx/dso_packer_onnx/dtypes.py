@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from packer.relax import DataType
 from runtime.tensors.dtype import string_to_dtype
-
-from ...relax import DataType
 
 if TYPE_CHECKING:
     import onnx_ir as ir

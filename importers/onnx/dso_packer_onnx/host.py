@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from packer import operators as fast
+from packer.declare.declaration import FunctionDeclaration
+from packer.modules.c_source import CSourceModule
 from runtime.error import ExportError
 
-from ... import operators as fast
-from ...declare.declaration import FunctionDeclaration
-from ...modules.c_source import CSourceModule
 from .dtypes import c_type
 
 if TYPE_CHECKING:

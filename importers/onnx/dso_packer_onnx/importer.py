@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from packer.importers import Importer, Setting
 from runtime.error import ExportError
-
-from .. import Importer, Setting
 
 if TYPE_CHECKING:
     import argparse
@@ -125,7 +124,7 @@ SETTINGS = (
 IMPORTER = Importer(
     "onnx",
     {".onnx": None},
-    "packer.importers.onnx:from_onnx",
+    "dso_packer_onnx:from_onnx",
     SETTINGS,
     _add_options,
     title="models; docs/onnx.md",

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from ...operators.packed import BLOCK
+from packer.operators.packed import BLOCK
+
 from .lower.pictures import conv2d_frame
 from .operator import set_stored, shape_of, stored
 from .picture import BLOCKED, picture_of

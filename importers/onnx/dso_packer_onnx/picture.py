@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...operators.packed import BLOCK
+from packer.operators.packed import BLOCK
+
 from .operator import Stored, shape_of, stored
 
 if TYPE_CHECKING:

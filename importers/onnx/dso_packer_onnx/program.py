@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...relax import MACHINE, NOTHING, DataType, Program
+from packer.relax import MACHINE, NOTHING, DataType, Program
+
 from .choice import ShapeChoice, input_text
 from .dtypes import data_type
 from .host import COPY, PRODUCT, helper_module
@@ -19,9 +20,9 @@ from .plan import is_scaled, nbytes_of, plan_memory
 if TYPE_CHECKING:
     import onnx_ir as ir
 
+    from packer.relax import Code, Register
     from runtime.modules.vm import VMExecutable
 
-    from ...relax import Code, Register
     from .operator import Operator, Shape
     from .plan import Place, Plan
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...levels.note import mark_imported
+from packer.levels.note import mark_imported
+
 from .host import operator_modules
 from .layout import choose_layouts
 from .lower.nodes import lower_nodes
@@ -19,9 +20,9 @@ from .weights import Weights
 if TYPE_CHECKING:
     import onnx_ir as ir
 
+    from packer.files.progress import Progress
     from runtime.modules.vm import VMExecutable
 
-    from ...files.progress import Progress
     from . import InputShapes
 
 _MAIN = "main"

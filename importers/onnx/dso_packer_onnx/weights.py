@@ -19,11 +19,11 @@ from weakref import finalize
 
 import numpy as np
 
+from packer.files.text import path_error
 from runtime.modules.safetensors import SafetensorsModule
 from runtime.tensors.dtype import string_to_dtype
 from runtime.tensors.safetensors_header import DTYPES, METADATA_KEY
 
-from ...files.text import path_error
 from .dtypes import dtype_name
 from .lower.packing import PackedTensor
 from .operator import shape_of

@@ -1,6 +1,6 @@
 """The light models of the package onnx, nine published networks, beside ONNX Runtime.
 
-    python -P tests/onnx/light_models.py [NAME ...]
+    python -P importers/onnx/tests/light_models.py [NAME ...]
 
 Prints the greatest difference of each, by the greatest result, and the seconds of its export. The
 exit status is 1 if a difference is above 1e-5. Their weights are constants of one value.

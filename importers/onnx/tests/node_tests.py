@@ -1,6 +1,7 @@
 """Runs ONNX's node tests: each through a library, in a process without onnx.
 
-    python -P tests/onnx/node_tests.py [--jobs N] [--cc NAME] [--json FILE] [--table] [NAME...]
+    cd importers/onnx/tests
+    python -P node_tests.py [--jobs N] [--cc NAME] [--json FILE] [--table] [NAME...]
 
 Prints how many pass, fail and are refused, by cause. One process exports; another one, which has
 only the runtime and NumPy, runs what was exported, and a crash there is the test's. Where an input
@@ -33,8 +34,8 @@ from runtime.error import PackerError
 from runtime.modules.vm import VMExecutable
 
 if __name__ == "__main__":  # the installed packer is tested, so the root is last
-    sys.path.append(str(Path(__file__).parents[2]))
-    from tests.onnx.support import node_data, node_exact
+    sys.path.append(str(Path(__file__).parents[3]))
+    from importers.onnx.tests.support import node_data, node_exact
 else:
     from .support import node_data, node_exact
 

@@ -6,12 +6,11 @@ import doctest
 import importlib
 import pkgutil
 
+import dso_packer_onnx
 import pytest
 
-import packer.importers.onnx
-
-PREFIX = "packer.importers.onnx."
-MODULES = [found.name for found in pkgutil.walk_packages(packer.importers.onnx.__path__, PREFIX)]
+PREFIX = "dso_packer_onnx."
+MODULES = [found.name for found in pkgutil.walk_packages(dso_packer_onnx.__path__, PREFIX)]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -14,8 +14,7 @@ import pytest
 import packer
 import runtime
 from runtime.error import ExportError
-
-from ..support.command_line import COMMAND
+from tests.support.command_line import COMMAND
 
 TEXT = """
 <ir_version: 10, opset_import: ["" : 23]>

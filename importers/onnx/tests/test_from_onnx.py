@@ -15,10 +15,10 @@ import pytest
 
 import packer
 import runtime
+from tests.support.command_line import COMMAND, digest
+from tests.support.dso_script import run_by_c, run_by_python_alone, tensor
+from tests.support.process import run_python
 
-from ..support.command_line import COMMAND, digest
-from ..support.dso_script import run_by_c, run_by_python_alone, tensor
-from ..support.process import run_python
 from .support.models import encoder, unet
 
 TEXT = """

@@ -15,9 +15,9 @@ import pytest
 
 import packer
 import runtime
+from tests.support.libdso import compile_program, run_program
+from tests.support.process import run_python
 
-from ..support.libdso import compile_program, run_program
-from ..support.process import run_python
 from .support.models import encoder, mobilenet_v2, resnet18, resnet50, sample, unet
 
 # The greatest difference from ONNX Runtime, by the greatest result.

@@ -8,8 +8,7 @@ from typing import Any
 
 import onnx
 import pytest
-
-from packer.importers.onnx.lower.refused import CAUSES
+from dso_packer_onnx.lower.refused import CAUSES
 
 from .node_tests import TABLE, run
 from .support.node_data import all_names

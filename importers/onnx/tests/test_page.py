@@ -9,7 +9,7 @@ from pathlib import Path
 
 import runtime
 
-PAGE = (Path(__file__).parents[2] / "docs/onnx.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs/onnx.md").read_text()
 
 
 def test_the_page_runs(tmp_path: Path) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-
-from packer.importers.onnx.operator import Operator
-from packer.importers.onnx.plan import Span, pack_spans, plan_memory
+from dso_packer_onnx.operator import Operator
+from dso_packer_onnx.plan import Span, pack_spans, plan_memory
 
 from .support.hand_made import add, scale, value, view, weight
 

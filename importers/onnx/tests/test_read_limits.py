@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 import pytest
+from dso_packer_onnx.read import read_model, with_shapes
 
-from packer.importers.onnx.read import read_model, with_shapes
 from runtime.error import PackerError
 
 from .small_models import INT64, model, node, unknown, value, weight
@@ -17,7 +17,7 @@ from .small_models import INT64, model, node, unknown, value, weight
 BOMBS = """
 import sys, time
 import onnx, onnx.reference, onnx_ir
-from packer.importers.onnx.read import read_model
+from dso_packer_onnx.read import read_model
 from runtime.error import PackerError
 
 def field(number, data):

@@ -6,15 +6,15 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 import pytest
-
-import runtime
-from packer.importers.onnx.lower.packing import (
+from dso_packer_onnx.lower.packing import (
     packed_conv2d,
     packed_matmul,
     packed_narrow_conv2d,
     packed_narrow_matmul,
 )
-from packer.importers.onnx.weights import Weights
+from dso_packer_onnx.weights import Weights
+
+import runtime
 from packer.operators import pack_conv2d, pack_matmul, pack_narrow_conv2d, pack_narrow_matmul
 from runtime.stream import Writer, read_chunk
 

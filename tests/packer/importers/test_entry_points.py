@@ -131,7 +131,6 @@ def test_an_export_of_c_looks_for_no_importers(folder: Path) -> None:
         (["--method", "linear"], "argument --method: needs --table"),
         (["curve.csv", "-O3"], "argument -O3: not allowed with --table"),
         (["curve.csv", "--table", "curve.csv"], "expected one source for importers"),
-        (["--table", "curve.csv", "--onnx", "a.onnx"], "argument --table: not allowed with --onnx"),
     ],
 )
 def test_wrong_words_end_with_2(folder: Path, words: list[str], message: str) -> None:
@@ -188,9 +187,9 @@ def test_a_missing_distribution_is_named(folder: Path) -> None:
     assert f"--numba: {advice}" in run(folder, "export", "a.so", "--numba", "m.py").stderr
     assert f"kind: 'numba' {advice}" in run(folder, "export", "a.so").stderr
     (folder / "m.py").write_text("import numba")
-    assert f"m.py: no importer recognises this file; say which by --torch; --numba {advice}" in (
-        run(folder, "export", "a.so", "m.py").stderr
-    )
+    refused = run(folder, "export", "a.so", "m.py").stderr
+    assert "m.py: no importer recognises this file; " in refused
+    assert f"--numba {advice}" in refused
     assert f"packer.from_numba {advice}" in run(folder, "import packer; packer.from_numba").stderr
 
 

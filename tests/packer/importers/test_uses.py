@@ -6,30 +6,20 @@ import ast
 import re
 from collections.abc import Iterator
 from importlib.util import resolve_name
-from pathlib import Path
-
-import packer.importers
 
 from ...support.paths import DOCS, ROOT
 
-FOLDER = Path(packer.importers.__file__).parent
-# Of each importer the folder and the package.
-OURS = {
-    FOLDER / "onnx": "packer.importers.onnx",
-    FOLDER / "torch": "packer.importers.torch",
-    ROOT / "importers/numba/dso_packer_numba": "dso_packer_numba",
-}
+OURS = [*(ROOT / "importers").glob("*/dso_packer_*")]
 
 
 def used() -> Iterator[tuple[str, str]]:
     """Yield the module and the name of each import of ours from outside of the importers."""
-    own = tuple(OURS.values())
     for folder, path in ((root, path) for root in OURS for path in root.rglob("*.py")):
-        package = ".".join((OURS[folder], *path.relative_to(folder).parent.parts))
+        package = ".".join((folder.name, *path.relative_to(folder).parent.parts))
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom):
                 module = resolve_name("." * node.level + (node.module or ""), package)
-                if module.split(".")[0] in ("packer", "runtime") and not module.startswith(own):
+                if module.split(".")[0] in ("packer", "runtime"):
                     yield from ((module, alias.name) for alias in node.names)
 
 

@@ -1,6 +1,6 @@
 """All recorded files of Numba's tests, a process for each: `make parity`.
 
-    python -P tests/numba/parity [--seconds N] [--json FILE] [TEST ...]
+    python -P importers/numba/tests/parity [--seconds N] [--json FILE] [TEST ...]
 
 The counts are written to counts.json beside this file; what differs is printed. The tests of a file
 end after N seconds of the processor.

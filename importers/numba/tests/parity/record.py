@@ -1,6 +1,6 @@
 """Numba's own tests, recorded: the functions that they compile give the same bits elsewhere.
 
-    python -P tests/numba/parity/record.py [--json FILE] [--seconds N] TEST ...
+    python -P importers/numba/tests/parity/record.py [--json FILE] [--seconds N] TEST ...
 
 A test is a name such as test_indexing of numba.tests. While they run, the first call of each
 signature is recorded with its arguments and its result. Afterwards the functions are exported, and

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ....operators import workspace as need
+from packer.operators import workspace as need
+
 from ..dtypes import c_type, dtype_name
 from ..operator import elements, shape_of
 from .batches import Extents, in_c, loops, pair

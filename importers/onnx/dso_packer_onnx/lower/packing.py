@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx_ir as ir
 
-from ....operators.packed import PANEL, conv2d_count, conv2d_parts, matmul_shape, pack_matmul
-from ....operators.packed_narrow import (
+from packer.operators.packed import PANEL, conv2d_count, conv2d_parts, matmul_shape, pack_matmul
+from packer.operators.packed_narrow import (
     narrow_conv2d_count,
     narrow_matmul_shape,
     pack_narrow_conv2d,
     pack_narrow_matmul,
 )
+
 from ..dtypes import dtype_name, element_bits
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from ....operators import workspace as need
+from packer.operators import workspace as need
+
 from ..operator import shape_of
 from ..picture import picture_of
 from .code import operator_of

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from ....operators import workspace as need
-from ....operators.packed import PANEL
+from packer.operators import workspace as need
+from packer.operators.packed import PANEL
+
 from ..operator import elements, shape_of
 from .batches import Extents, in_c, loops
 from .code import count_in_c, is_symbolic, operator_of

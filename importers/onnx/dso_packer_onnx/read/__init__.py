@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from packer.files.text import shown_path
 from runtime.error import ExportError, shown
 from runtime.mapped_file import map_file, reason_of
 
-from ....files.text import shown_path
 from .batch_first import check_batch_first as check_batch_first
 from .fixed_inputs import fix_inputs as fix_inputs
 from .graphs import Graphs

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from packer.files.arguments import list_of
 from runtime.error import ExportError, listed, near_names, shown
 
-from ....files.arguments import list_of
 from .constants import put_constants
 from .infer import Inference
 from .loops import take_branch

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from packer.files.text import visible
 from runtime.error import ExportError, shown
-
-from ....files.text import visible
 
 
 def refusal(source: str, text: str) -> ExportError:

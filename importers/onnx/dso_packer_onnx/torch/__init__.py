@@ -11,10 +11,10 @@ from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from packer.files.text import path_error
 from runtime.error import ExportError, PackerError, near_names
 
-from ...files.text import path_error
-from ..onnx.quiet import quiet
+from ..quiet import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from runtime.module import Module
 
-    from ..onnx.read.outside import LightModel
+    from ..read.outside import LightModel
 
 _BATCH = "batch"  # the name of an extent without one
 
@@ -73,7 +73,7 @@ def from_torch(
         module = packer.from_torch(model, [torch.zeros(1, 3, 224, 224)])
         packer.export_library(module, "resnet18.so")
     """
-    from ..onnx import from_onnx
+    from .. import from_onnx
 
     if isinstance(module, str):
         return from_torch(*_made_by(module), **options)
@@ -156,7 +156,7 @@ def _onnx_of(program: Any) -> LightModel:
     """Return the model, whose large weights are those of the program: not copied."""
     import torch
 
-    from ..onnx.read.outside import light_ir
+    from ..read.outside import light_ir
 
     try:
         with _quiet():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .. import Importer, Setting
+from packer.importers import Importer, Setting
 
 IMPORTER = Importer(
     "torch",
     {".py": lambda first: b"torch" in first},
-    "packer.importers.torch:from_torch",
+    "dso_packer_onnx.torch:from_torch",
     [Setting("options", "strings", "Further options for the compiler.")],
     title="models; docs/onnx.md",
     text="a Python function that returns a PyTorch model and example inputs; FILE.py:FUNCTION too",

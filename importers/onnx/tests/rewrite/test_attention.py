@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 import pytest
-
-from packer.importers.onnx.rewrite import rewrite
-from packer.importers.onnx.rewrite.attention import fuse_attention
-from packer.importers.onnx.rewrite.attention_operator import fuse_attention_operator
-from packer.importers.onnx.rewrite.clean import remove_dead_nodes
-from packer.importers.onnx.rewrite.record import summary
+from dso_packer_onnx.rewrite import rewrite
+from dso_packer_onnx.rewrite.attention import fuse_attention
+from dso_packer_onnx.rewrite.attention_operator import fuse_attention_operator
+from dso_packer_onnx.rewrite.clean import remove_dead_nodes
+from dso_packer_onnx.rewrite.record import summary
 
 from ..support.rewriting import Rewritten, make, named, rewritten
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 import pytest
+from dso_packer_onnx.rewrite import clean
 from onnx import parser
-
-from packer.importers.onnx.rewrite import clean
 
 from ..support.rewriting import make, rewritten, unchanged
 

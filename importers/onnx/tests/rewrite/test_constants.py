@@ -7,10 +7,9 @@ import time
 import numpy as np
 import onnx_ir as ir
 import pytest
-
-from packer.importers.onnx.rewrite import clean, constants
-from packer.importers.onnx.rewrite.matmul import fuse_matmul
-from packer.importers.onnx.rewrite.record import summary
+from dso_packer_onnx.rewrite import clean, constants
+from dso_packer_onnx.rewrite.matmul import fuse_matmul
+from dso_packer_onnx.rewrite.record import summary
 
 from ..support.rewriting import make, rewritten
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from packer.importers.onnx.rewrite.clean import lift_constants as lift
-from packer.importers.onnx.rewrite.conv import fuse_conv, fuse_pad
+from dso_packer_onnx.rewrite.clean import lift_constants as lift
+from dso_packer_onnx.rewrite.conv import fuse_conv, fuse_pad
 
 from ..support.rewriting import make, rewritten, unchanged
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from packer.importers.onnx.rewrite.elementwise import MOST_NODES, fuse_elementwise
-from packer.importers.onnx.rewrite.record import summary
+from dso_packer_onnx.rewrite.elementwise import MOST_NODES, fuse_elementwise
+from dso_packer_onnx.rewrite.record import summary
 
 from ..support.rewriting import Rewritten, make, rewritten, unchanged
 

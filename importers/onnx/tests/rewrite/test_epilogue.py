@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from packer.importers.onnx.rewrite.conv import fuse_conv
-from packer.importers.onnx.rewrite.epilogue import fuse_activation, fuse_bias, fuse_residual
-from packer.importers.onnx.rewrite.matmul import fuse_gemm, fuse_matmul
-from packer.importers.onnx.rewrite.record import summary
+from dso_packer_onnx.rewrite.conv import fuse_conv
+from dso_packer_onnx.rewrite.epilogue import fuse_activation, fuse_bias, fuse_residual
+from dso_packer_onnx.rewrite.matmul import fuse_gemm, fuse_matmul
+from dso_packer_onnx.rewrite.record import summary
 
 from ..support.rewriting import Rewritten, make, rewritten
 

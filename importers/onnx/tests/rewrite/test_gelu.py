@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 import pytest
-
-from packer.importers.onnx.rewrite.gelu import fuse_gelu
+from dso_packer_onnx.rewrite.gelu import fuse_gelu
 
 from ..support.rewriting import make, rewritten, unchanged
 

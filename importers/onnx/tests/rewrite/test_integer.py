@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from packer.importers.onnx.rewrite.epilogue import fuse_activation, fuse_bias
-from packer.importers.onnx.rewrite.integer import (
+from dso_packer_onnx.rewrite.epilogue import fuse_activation, fuse_bias
+from dso_packer_onnx.rewrite.integer import (
     fuse_integer_scale,
     fuse_matmul_integer,
     fuse_qlinear_matmul,
 )
-from packer.importers.onnx.rewrite.integer_conv import fuse_conv_integer, fuse_qlinear_conv
+from dso_packer_onnx.rewrite.integer_conv import fuse_conv_integer, fuse_qlinear_conv
 
 from ..support.rewriting import make, rewritten, unchanged
 

@@ -6,12 +6,11 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-
-from packer.importers.onnx.rewrite.arrange import simplify_views
-from packer.importers.onnx.rewrite.epilogue import fuse_bias
-from packer.importers.onnx.rewrite.linear import sink_views, split_products
-from packer.importers.onnx.rewrite.matmul import fuse_gemm, fuse_matmul
-from packer.importers.onnx.rewrite.record import summary
+from dso_packer_onnx.rewrite.arrange import simplify_views
+from dso_packer_onnx.rewrite.epilogue import fuse_bias
+from dso_packer_onnx.rewrite.linear import sink_views, split_products
+from dso_packer_onnx.rewrite.matmul import fuse_gemm, fuse_matmul
+from dso_packer_onnx.rewrite.record import summary
 
 from ..support.rewriting import Rewritten, make, named, rewritten
 

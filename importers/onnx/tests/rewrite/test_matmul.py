@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from packer.importers.onnx.rewrite.matmul import fuse_gemm, fuse_matmul
-from packer.importers.onnx.rewrite.record import summary
+from dso_packer_onnx.rewrite.matmul import fuse_gemm, fuse_matmul
+from dso_packer_onnx.rewrite.record import summary
 
 from ..support.rewriting import make, rewritten, unchanged
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from packer.importers.onnx.rewrite.moments import (
+from dso_packer_onnx.rewrite.moments import (
     fuse_group_normalization,
     fuse_moments,
     fuse_row_factors,
 )
-from packer.importers.onnx.rewrite.normalize import fuse_normalize
+from dso_packer_onnx.rewrite.normalize import fuse_normalize
 
 from ..support.rewriting import make, rewritten, unchanged
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from packer.importers.onnx.rewrite.pool import fuse_pool
+from dso_packer_onnx.rewrite.pool import fuse_pool
 
 from ..support.rewriting import make, rewritten, unchanged
 

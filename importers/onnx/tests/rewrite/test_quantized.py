@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from packer.importers.onnx.rewrite.epilogue import fuse_activation, fuse_bias
-from packer.importers.onnx.rewrite.quantized import (
+from dso_packer_onnx.rewrite.epilogue import fuse_activation, fuse_bias
+from dso_packer_onnx.rewrite.quantized import (
     fuse_dequantized,
     fuse_quantized_result,
     move_integers,

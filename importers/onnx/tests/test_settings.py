@@ -1,10 +1,10 @@
-"""Models in packer.toml and on the command line: input shapes, wrong options."""
+"""The settings of models: input shapes, and values of inputs."""
 
 from __future__ import annotations
 
 import pytest
+from dso_packer_onnx.importer import read_input_shapes, read_input_values
 
-from packer.importers.onnx.importer import read_input_shapes, read_input_values
 from runtime.error import ExportError
 
 

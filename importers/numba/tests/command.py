@@ -1,5 +1,0 @@
-"""The command line in processes."""
-
-import sys
-
-COMMAND = (sys.executable, "-m", "packer")

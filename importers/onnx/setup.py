@@ -1,0 +1,15 @@
+"""The version, dependencies and extras of dso-packer-onnx; pyproject.toml has everything else."""
+
+from build_backend import version
+from setuptools import setup
+
+# Reading models, and C code of the operators without a kernel in packer.operators.
+REQUIRED = [
+    f"dso-packer=={version()}",
+    "emx-onnx-cgen==1.4.0",
+    "numpy>=1.26",
+    "onnx>=1.21,<1.22",
+    "onnxscript>=0.7.2",
+]
+
+setup(version=version(), install_requires=REQUIRED, extras_require={"torch": ["torch>=2.6"]})
