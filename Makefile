@@ -10,7 +10,7 @@ VENV_ONNX := .venv-onnx
 VENV_NUMBA := .venv-numba
 VENV_SCALE := .venv-scale
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml setup.py tools/build_backend.py dso_runtime/pyproject.toml dso_runtime/setup.py $(wildcard importers/*/*.toml importers/*/*.py) $(shell find runtime packer templates importers/*/dso_packer_* -name '*.py' -o -name '*.pyi' -o -name '*.[chs]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
+SOURCES := pyproject.toml setup.py tools/build_backend.py $(wildcard runtime/*.toml runtime/*.py importers/*/*.toml importers/*/*.py) $(shell find runtime/runtime runtime/native runtime/include packer templates importers/*/dso_packer_* -name '*.py' -o -name '*.pyi' -o -name '*.[chs]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
 C_WARNINGS := -std=c11 -O2 -pthread -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
 
 # Tests run make and cmake, which would ask for the jobs of `make --jobs` and warn.
@@ -21,7 +21,7 @@ TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 	-isystem $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') \
 	-Xclang -analyzer-config -Xclang max-nodes=75000
 
-C_FILES = $(shell find runtime templates packer/operators importers -name '*.[ch]')
+C_FILES = $(shell find runtime/native runtime/include templates packer/operators importers -name '*.[ch]')
 
 .PHONY: demo resnet18 test test-first test-second test-skipped test-tvm test-models test-onnx test-numba parity test-scale samples check format docs bench sanitize fuzz stress clean
 
@@ -96,7 +96,7 @@ $(VENV_ONNX)/onnx.group: pyproject.toml
 	touch $@
 
 $(VENV_ONNX)/installed: $(VENV_ONNX)/onnx.group $(SOURCES)
-	$(VENV_ONNX)/bin/pip install --quiet ./dso_runtime . ./importers/onnx
+	$(VENV_ONNX)/bin/pip install --quiet ./runtime . ./importers/onnx
 	touch $@
 
 test-models: $(VENV_ONNX)/installed
@@ -118,7 +118,7 @@ $(VENV_NUMBA)/numba.group: pyproject.toml
 	touch $@
 
 $(VENV_NUMBA)/installed: $(VENV_NUMBA)/numba.group $(SOURCES)
-	$(VENV_NUMBA)/bin/pip install --quiet ./dso_runtime . ./importers/numba
+	$(VENV_NUMBA)/bin/pip install --quiet ./runtime . ./importers/numba
 	touch $@
 
 # NUMBA=0.67.0 takes that release; NUMBA_TESTS="..." runs a part. Another release has its packages in
@@ -143,7 +143,7 @@ $(VENV_SCALE)/scale.group: pyproject.toml
 	touch $@
 
 $(VENV_SCALE)/installed: $(VENV_SCALE)/scale.group $(SOURCES)
-	$(VENV_SCALE)/bin/pip install --quiet ./dso_runtime . ./importers/onnx
+	$(VENV_SCALE)/bin/pip install --quiet ./runtime . ./importers/onnx
 	touch $@
 
 test-scale: $(VENV_SCALE)/installed
@@ -205,6 +205,6 @@ bench: $(VENV)/bench.group
 	$(BIN)/python benchmarks/figure.py build/bench.json --folder $(FIGURES)
 
 clean:
-	rm -rf $(VENV) $(VENV_TVM) $(VENV_LEGACY) $(VENV_ONNX) .venv-numba* $(VENV_SCALE) build dist *.egg-info dso_runtime/build dso_runtime/*.egg-info importers/*/build importers/*/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
+	rm -rf $(VENV) $(VENV_TVM) $(VENV_LEGACY) $(VENV_ONNX) .venv-numba* $(VENV_SCALE) build dist *.egg-info runtime/build runtime/*.egg-info runtime/runtime/include runtime/runtime/lib importers/*/build importers/*/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name '*.so' -not -path './tests/data/*' -delete

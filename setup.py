@@ -1,7 +1,8 @@
-"""The dependencies and extras of dso-packer; pyproject.toml has everything else."""
+"""The version, dependencies and extras of dso-packer; pyproject.toml has everything else."""
+
+from setuptools import setup
 
 from build_backend import version
-from setuptools import setup
 
 # The packer imports all but the first only where it uses them.
 REQUIRED = [
@@ -27,4 +28,4 @@ EXTRAS = {
     "numba": [f"dso-packer-numba=={version()}"],  # packer.from_numba
 }
 
-setup(install_requires=REQUIRED, extras_require=EXTRAS)
+setup(version=version(), install_requires=REQUIRED, extras_require=EXTRAS)

@@ -9,7 +9,6 @@ from typing import Any
 import dso_packer_numba
 import dso_packer_onnx
 import dso_packer_onnx.torch
-
 import packer
 import runtime
 

@@ -5,7 +5,6 @@ from typing import get_args
 from dso_packer_numba import importer as numba
 from dso_packer_onnx import importer as onnx
 from dso_packer_onnx.torch import importer as torch
-
 from packer.dialect import Dialect
 from packer.embed import Embed
 from packer.importers import Importer

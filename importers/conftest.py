@@ -1,4 +1,4 @@
-"""What the tests of all importers share: one object cache, and the helpers of the core's tests."""
+"""Of the tests of all importers: one object cache, and the helpers of the core's tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-# tests.support is found behind the packages, which are those that are installed.
+# At the end, so that the packages are those that are installed.
 sys.path.append(str(Path(__file__).parents[1]))
 # Before the first import of a helper: pytest then rewrites its assertions.
 pytest.register_assert_rewrite("tests.support")

@@ -1,6 +1,6 @@
 """Build the native core, and libdso of it; everything else is said in pyproject.toml.
 
-The folder `runtime` here is a link to the one of the checkout.
+The package gets folders include/ and lib/ of those here: the headers, and libdso.
 
 CC=aarch64-linux-gnu-gcc python setup.py build_libdso --prefix FOLDER makes the libdso of another
 machine. The commands read CC, AR, OBJCOPY, CFLAGS, CPPFLAGS and LDFLAGS.
@@ -28,13 +28,13 @@ if sysconfig.get_config_var("Py_GIL_DISABLED"):
         "native core relies on"
     )
 
-INCLUDE = ["runtime/native", "runtime/include"]
-PUBLIC_HEADERS = sorted(glob("runtime/include/*.h*"))
-HEADERS = sorted(glob("runtime/native/**/*.h", recursive=True)) + PUBLIC_HEADERS
-SOURCES = sorted(glob("runtime/native/**/*.c", recursive=True))
-PYTHON_SOURCES = [path for path in SOURCES if path.startswith("runtime/native/python/")]
+INCLUDE = ["native", "include"]
+PUBLIC_HEADERS = sorted(glob("include/*.h*"))
+HEADERS = sorted(glob("native/**/*.h", recursive=True)) + PUBLIC_HEADERS
+SOURCES = sorted(glob("native/**/*.c", recursive=True))
+PYTHON_SOURCES = [path for path in SOURCES if path.startswith("native/python/")]
 PURE_SOURCES = [path for path in SOURCES if path not in PYTHON_SOURCES]
-DSO_SOURCES = [path for path in PURE_SOURCES if path.startswith("runtime/native/dso/")]
+DSO_SOURCES = [path for path in PURE_SOURCES if path.startswith("native/dso/")]
 CORE_SOURCES = [path for path in PURE_SOURCES if path not in DSO_SOURCES]
 # -g0: where Python brings -g, that would be three quarters of the file.
 FLAGS = ["-std=c11", "-O2", "-g0", "-fvisibility=hidden", "-pthread"]
@@ -58,10 +58,10 @@ LIBRARIES = ["-pthread", "-ldl", "-lm"]
 CORE = "core.a"  # the core without python/ and dso/
 SONAME = "libdso.so.0"
 # Files that name the version: for pkg-config and CMake.
-TEMPLATES = sorted(glob("runtime/lib/**/*.in", recursive=True))
+TEMPLATES = sorted(glob("lib/**/*.in", recursive=True))
 # A wheel has no links, so libdso.so is a copy: the linker looks for it, the loader for the soname.
 LIBDSO = ["lib/libdso.a", "lib/libdso.so", f"lib/{SONAME}"]
-LIBDSO += [path.removeprefix("runtime/").removesuffix(".in") for path in TEMPLATES]
+LIBDSO += [path.removesuffix(".in") for path in TEMPLATES]
 
 
 def run(command):
@@ -109,7 +109,7 @@ class Compiler:
         """Compile the sources, and return the objects."""
 
         def compile_one(source):
-            name = source.removeprefix("runtime/native/")
+            name = source.removeprefix("native/")
             target = (folder / name.replace("/", "_")).with_suffix(".o")
             flags = [*self.flags, *size_flags(name), *options]
             run([*self.command, *flags, "-c", source, "-o", str(target)])
@@ -159,7 +159,7 @@ def copy_texts(prefix, version):
         (prefix / "include").mkdir(exist_ok=True)
         shutil.copy(header, prefix / "include")
     for template in TEMPLATES:
-        target = prefix / template.removeprefix("runtime/").removesuffix(".in")
+        target = prefix / template.removesuffix(".in")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(Path(template).read_text().replace("@VERSION@", version))
 
@@ -177,7 +177,7 @@ def link_archive(compiler, path, objects, folder):
     or of TVM, nor get into the program's dynamic symbol table.
     """
     whole, names = folder / "dso.o", folder / "names"
-    header = Path("runtime/include/dso.h").read_text()
+    header = Path("include/dso.h").read_text()
     names.write_text("\n".join(re.findall(r"^DSO_API [^;]*?\b(dso_\w+)\(", header, re.MULTILINE)))
     run([*compiler.command, "-r", "-nostdlib", "-o", str(whole), *objects])
     run(
@@ -239,10 +239,10 @@ class BuildExtension(build_ext):
         """Return the files beside the extension: in the build folder -> in the source tree."""
         home = Path(self.get_finalized_command("build_py").get_package_dir("runtime"))
         built = Path(self.build_lib, "runtime")
-        return {str(built / name): str(home / name) for name in LIBDSO}
+        return {str(built / name): str(home / name) for name in [*LIBDSO, *PUBLIC_HEADERS]}
 
     def copy_extensions_to_source(self):
-        """Copy libdso too, as an editable install needs it."""
+        """Copy libdso and the headers too, as an editable install needs them."""
         super().copy_extensions_to_source()
         for built, inplace in self._library_files().items():
             Path(inplace).parent.mkdir(parents=True, exist_ok=True)

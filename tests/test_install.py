@@ -33,7 +33,7 @@ def checkout(tmp_path_factory, sdists, wheels) -> Path:
     """
     copy = dist.copy_checkout(tmp_path_factory.mktemp("checkout") / "dso packer-1.0 #é")
     built = dist.unpacked(sdists["dso-runtime"]) / "build"
-    shutil.copytree(built, copy / "dso_runtime/build")
+    shutil.copytree(built, copy / "runtime/build")
     return copy
 
 
@@ -46,7 +46,7 @@ def environment(build_environment, tmp_path) -> Path:
 
 def mark(checkout: Path, value: int) -> None:
     """Change a file of each package."""
-    for name in ("packer/target.py", "runtime/timing.py"):
+    for name in ("packer/target.py", "runtime/runtime/timing.py"):
         with (checkout / name).open("a", encoding="utf-8") as file:
             file.write(f"\nMARK = {value}\n")
 
@@ -75,7 +75,7 @@ def test_each_install_builds_and_installs_both_again(checkout, environment, tmp_
 
 def test_runtime_alone_is_installed_from_its_folder(checkout, environment, tmp_path) -> None:
     """On a machine that only loads libraries."""
-    dist.pip(environment, *INSTALL, "./dso_runtime", cwd=checkout, **QUICK)
+    dist.pip(environment, *INSTALL, "./runtime", cwd=checkout, **QUICK)
     listed = json.loads(dist.pip(environment, "list", "--format=json", cwd=tmp_path))
     assert [entry["name"] for entry in listed if entry["name"] in dist.PROJECTS] == ["dso-runtime"]
 
@@ -98,7 +98,7 @@ def test_an_importer_is_installed_from_its_folder_or_as_an_extra(
         for words, found in (
             (["./importers/numba"], ["numba"]),
             ([".[numba,torch]"], ["numba", "onnx", "torch"]),
-            (["./dso_runtime", ".", "./importers/onnx"], ["onnx", "torch"]),
+            (["./runtime", ".", "./importers/onnx"], ["onnx", "torch"]),
         ):
             dist.run(python, "-m", "pip", *INSTALL, "--no-index", *words, cwd=checkout, **quick)
             assert dist.run(python, "-c", kinds, cwd=tmp_path) == f"{found}\n"
@@ -114,7 +114,7 @@ def test_path_of_the_checkout_is_in_the_answer_only(checkout, build_environment,
     required = dist.metadata(wheel).get_all("Requires-Dist")
     assert required[0] == f"dso-runtime=={__version__}"
     answer = dist.prepare(checkout, build_environment, tmp_path)
-    path = f"dso-runtime @ {(checkout / 'dso_runtime').as_uri()}"
+    path = f"dso-runtime @ {(checkout / 'runtime').as_uri()}"
     home = (checkout / "importers").as_uri()
     importers = {
         kind: f'dso-packer-{name} @ {home}/{folder} ; extra == "{kind}"'
@@ -130,13 +130,13 @@ def test_path_of_the_checkout_is_in_the_answer_only(checkout, build_environment,
 
 def test_editable_install_runs_from_the_source_tree(checkout, environment, tmp_path) -> None:
     """The core is built in place; templates are found through their link."""
-    projects = ("-e", "./dso_runtime", "-e", ".")
+    projects = ("-e", "./runtime", "-e", ".")
     dist.pip(environment, *INSTALL, *projects, cwd=checkout, **QUICK)
     result, home = json.loads(dist.run(environment / "bin/python", "-c", DEMO, cwd=tmp_path))
     assert result == 42
     assert Path(home).is_relative_to(checkout)
-    files = {path.name for path in (checkout / "runtime/lib").rglob("*") if path.is_file()}
-    assert {"libdso.a", "libdso.so", "libdso.so.0", "dso.pc", "dsoConfig.cmake"} <= files
+    files = {path.name for path in (checkout / "runtime/runtime").rglob("*") if path.is_file()}
+    assert {"libdso.a", "libdso.so", "libdso.so.0", "dso.pc", "dsoConfig.cmake", "dso.h"} <= files
 
 
 def test_packer_without_runtime_says_how_to_install_it(wheels, tmp_path) -> None:

@@ -85,9 +85,9 @@ def test_no_file_belongs_to_two_distributions(wheels) -> None:
 def test_every_module_of_the_source_is_in_a_wheel(wheels) -> None:
     """A folder that the search for packages missed would fail at the first import."""
     shipped = {name for path in wheels.values() for name in files_of(path)}
-    for folder in ("runtime", "packer", *map(str, (ROOT / "importers").glob("*/dso_packer_*"))):
-        outer = (ROOT / folder).parent
-        sources = {p.relative_to(outer).as_posix() for p in (ROOT / folder).rglob("*.py*")}
+    importers = (ROOT / "importers").glob("*/dso_packer_*")
+    for folder in (ROOT / "runtime/runtime", ROOT / "packer", *importers):
+        sources = {p.relative_to(folder.parent).as_posix() for p in folder.rglob("*.py*")}
         assert {s for s in sources if s.endswith((".py", ".pyi"))} <= shipped
 
 
@@ -118,14 +118,14 @@ def test_wheels_state_one_version_and_no_path(wheels) -> None:
 
 
 def test_sdist_of_runtime_is_small_and_has_no_links(sdists) -> None:
-    """The folder of the project has links, which the archive replaces by the files."""
+    """The licence of the project is a link, which the archive replaces by the file."""
     with tarfile.open(sdists["dso-runtime"]) as archive:
         members = archive.getmembers()
     top = f"dso_runtime-{__version__}"
     names = {member.name for member in members}
     assert {
         f"{top}/runtime/abi.py",
-        f"{top}/runtime/native/scan/crc32.c",
+        f"{top}/native/scan/crc32.c",
         f"{top}/LICENSE",
     } <= names
     assert not [member.name for member in members if member.issym() or member.islnk()]
@@ -167,7 +167,7 @@ def test_free_threaded_python_is_refused_at_build_time(build_environment) -> Non
     )
     ran = subprocess.run(
         [build_environment / "bin/python", "-c", code],
-        cwd=ROOT / "dso_runtime",
+        cwd=ROOT / "runtime",
         capture_output=True,
         text=True,
         check=False,

@@ -18,7 +18,7 @@ from setuptools import build_meta
 
 # Distribution -> folder in the checkout.
 FOLDERS = {
-    "dso-runtime": "dso_runtime",
+    "dso-runtime": "runtime",
     "dso-packer": ".",
     "dso-packer-numba": "importers/numba",
     "dso-packer-onnx": "importers/onnx",
@@ -36,7 +36,7 @@ prepare_metadata_for_build_editable = build_meta.prepare_metadata_for_build_edit
 
 def version() -> str:
     """Return the version of all distributions; a source distribution has it in its metadata."""
-    if (checkout := _CHECKOUT / "runtime/abi.py").exists():
+    if (checkout := _CHECKOUT / "runtime/runtime/abi.py").exists():
         return str(run_path(str(checkout))["__version__"])
     text = Path(__file__).with_name("PKG-INFO").read_text(encoding="utf-8")
     return Parser().parsestr(text)["Version"]
@@ -56,7 +56,7 @@ def prepare_metadata_for_build_wheel(metadata_directory: str, settings: Any = No
 def _required(found: re.Match[str]) -> str:
     """Return a requirement with the folder of its distribution, if the checkout has it."""
     folder = _CHECKOUT / FOLDERS.get(found[1], "")
-    if found[1] not in FOLDERS or not folder.is_dir():
+    if found[1] not in FOLDERS or not (folder / "pyproject.toml").exists():
         return found[0]
     name, end = f"{found[1]}{found[2] or ''}", " ;" if found[3] else ""
     return f"Requires-Dist: {name} @ {folder.resolve().as_uri()}{end}"

@@ -26,7 +26,6 @@ ALLOWANCES = Path(__file__).with_suffix(".json")
 FOLDERS = (
     "benchmarks",
     "docs",
-    "dso_runtime",
     "importers",
     "examples",
     "packer",

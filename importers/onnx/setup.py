@@ -1,7 +1,8 @@
 """The version, dependencies and extras of dso-packer-onnx; pyproject.toml has everything else."""
 
-from build_backend import version
 from setuptools import setup
+
+from build_backend import version
 
 # Reading models, and C code of the operators without a kernel in packer.operators.
 REQUIRED = [

@@ -29,7 +29,8 @@ def compile_c(sources: list[Path], output: Path, *options: str) -> Path:
 def build_packages(folder: Path, *options: str) -> dict[str, str]:
     """Put the packages into a folder, the core compiled there; returns the environment to use."""
     ignored = shutil.ignore_patterns("*.so", "__pycache__")
-    shutil.copytree(ROOT / "runtime", folder / "runtime", ignore=ignored)
+    shutil.copytree(ROOT / "runtime/runtime", folder / "runtime", ignore=ignored)
+    shutil.copytree(ROOT / "runtime/include", folder / "runtime/include", dirs_exist_ok=True)
     (folder / "packer").symlink_to(ROOT / "packer")
     output = folder / "runtime" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
     flags = ("-shared", "-fPIC", "-fvisibility=hidden", f"-I{sysconfig.get_path('include')}")

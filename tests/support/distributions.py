@@ -18,7 +18,7 @@ from . import needs
 from .paths import ROOT
 
 PROJECTS = {
-    "dso-runtime": "dso_runtime",
+    "dso-runtime": "runtime",
     "dso-packer": ".",
     "dso-packer-numba": "importers/numba",
     "dso-packer-onnx": "importers/onnx",

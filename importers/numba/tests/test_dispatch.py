@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dso_packer_numba.describe import number_code
-from dso_packer_numba.dispatch import COSTS
 from numba.core import types
 from numba.core.registry import cpu_target
 
 import packer
 import runtime
+from dso_packer_numba.describe import number_code
+from dso_packer_numba.dispatch import COSTS
 
 from .conftest import EXAMPLES
 

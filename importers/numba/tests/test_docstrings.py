@@ -6,8 +6,9 @@ import doctest
 import importlib
 import pkgutil
 
-import dso_packer_numba
 import pytest
+
+import dso_packer_numba
 
 PREFIX = "dso_packer_numba."
 MODULES = [found.name for found in pkgutil.walk_packages(dso_packer_numba.__path__, PREFIX)]

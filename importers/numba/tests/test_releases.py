@@ -8,9 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from dso_packer_numba.versions import KNOWN
 
 import runtime
+from dso_packer_numba.versions import KNOWN
 from tests.support.command_line import COMMAND
 
 

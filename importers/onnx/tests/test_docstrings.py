@@ -6,8 +6,9 @@ import doctest
 import importlib
 import pkgutil
 
-import dso_packer_onnx
 import pytest
+
+import dso_packer_onnx
 
 PREFIX = "dso_packer_onnx."
 MODULES = [found.name for found in pkgutil.walk_packages(dso_packer_onnx.__path__, PREFIX)]

@@ -11,13 +11,13 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from dso_packer_onnx.lower.generic import lower_generic
-from dso_packer_onnx.lower.refused import CAUSES, OperatorRefusedError
-from dso_packer_onnx.operator import Operator
 from onnx.reference import ReferenceEvaluator
 
 import packer
 import runtime
+from dso_packer_onnx.lower.generic import lower_generic
+from dso_packer_onnx.lower.refused import CAUSES, OperatorRefusedError
+from dso_packer_onnx.operator import Operator
 from packer.link import INCLUDE
 
 HEAD = '<ir_version: 10, opset_import: ["" : 23]>\ng'

@@ -8,6 +8,7 @@ from typing import Any
 
 import onnx
 import pytest
+
 from dso_packer_onnx.lower.refused import CAUSES
 
 from .node_tests import TABLE, run

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from dso_packer_onnx.read import read_model
 
+from dso_packer_onnx.read import read_model
 from runtime.error import PackerError
 from tests.support.command_line import COMMAND, refused
 
@@ -38,7 +38,10 @@ def _export(folder: Path, *words: str, **environment: str) -> subprocess.Complet
             "argument --project: not allowed with --onnx",
         ),
         (["--onnx", "m.onnx", "--function", "f=int(void)"], "argument --function: needs SOURCE"),
-        (["--onnx", "m.onnx", "--torch", "net.py:make"], "argument --torch: not allowed with --onnx"),
+        (
+            ["--onnx", "m.onnx", "--torch", "net.py:make"],
+            "--torch: not allowed with --onnx",
+        ),
     ],
 )
 def test_wrong_options_end_with_2(tmp_path: Path, words: list[str], message: str) -> None:

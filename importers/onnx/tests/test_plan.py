@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+
 from dso_packer_onnx.operator import Operator
 from dso_packer_onnx.plan import Span, pack_spans, plan_memory
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from dso_packer_onnx.record import KEY
 
 from .support.hand_made import add, load_model, make_model, scale, value, variant, view, weight

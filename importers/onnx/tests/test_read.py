@@ -11,11 +11,11 @@ import onnx
 import onnx_ir as ir
 import onnxruntime
 import pytest
-from dso_packer_onnx.operator import shape_of
-from dso_packer_onnx.read import fix_inputs, read_model, with_shapes
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from dso_packer_onnx.operator import shape_of
+from dso_packer_onnx.read import fix_inputs, read_model, with_shapes
 from runtime.error import PackerError
 
 from .small_models import INT64, classifier, model, node, ones, relu, unknown, value, weight

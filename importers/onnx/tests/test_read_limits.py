@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 import pytest
-from dso_packer_onnx.read import read_model, with_shapes
 
+from dso_packer_onnx.read import read_model, with_shapes
 from runtime.error import PackerError
 
 from .small_models import INT64, model, node, unknown, value, weight

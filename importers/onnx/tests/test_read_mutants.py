@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 
 import onnx
-from dso_packer_onnx.read import read_model, with_shapes
 
+from dso_packer_onnx.read import read_model, with_shapes
 from runtime.error import PackerError
 
 DATA = Path(onnx.__file__).parent / "backend/test/data/node"

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from dso_packer_onnx.read import check_batch_first, read_model, with_shapes
 from onnx import helper
 
+from dso_packer_onnx.read import check_batch_first, read_model, with_shapes
 from runtime.error import PackerError
 
 from .small_models import (

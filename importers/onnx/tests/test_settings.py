@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from dso_packer_onnx.importer import read_input_shapes, read_input_values
 
+from dso_packer_onnx.importer import read_input_shapes, read_input_values
 from runtime.error import ExportError
 
 

@@ -6,6 +6,8 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 import pytest
+
+import runtime
 from dso_packer_onnx.lower.packing import (
     packed_conv2d,
     packed_matmul,
@@ -13,8 +15,6 @@ from dso_packer_onnx.lower.packing import (
     packed_narrow_matmul,
 )
 from dso_packer_onnx.weights import Weights
-
-import runtime
 from packer.operators import pack_conv2d, pack_matmul, pack_narrow_conv2d, pack_narrow_matmul
 from runtime.stream import Writer, read_chunk
 

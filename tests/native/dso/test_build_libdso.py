@@ -30,8 +30,8 @@ def test_libdso_of_another_compiler(compiler, emulator, tmp_path) -> None:
     """The same names; a program that links the archive runs. The environment has dso-packer."""
     needs.program(compiler, *emulator[:1])
     source = tmp_path / "source"
-    # With the files that its links to the checkout name.
-    shutil.copytree(ROOT / "dso_runtime", source, ignore=shutil.ignore_patterns("build", "*.so"))
+    # With the file that its link to the checkout names.
+    shutil.copytree(ROOT / "runtime", source, ignore=shutil.ignore_patterns("build", "*.so"))
     prefix = tmp_path / "prefix"
     command = [sys.executable, "setup.py", "-q", "build_libdso", "--prefix", prefix]
     # -O0, after the build's own -O2: the names are the same, and it takes half the time.

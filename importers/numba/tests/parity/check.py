@@ -10,11 +10,11 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dso_packer_numba.module import NumbaModule
-from dso_packer_numba.source import Objects
 from plain import items_of
 
 import packer
+from dso_packer_numba.module import NumbaModule
+from dso_packer_numba.source import Objects
 
 if TYPE_CHECKING:
     from record import Call

@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dso_packer_numba.symbols import SUPPORT
 from numba import _helperlib
 from numba.core.runtime import _nrt_python
 
 import runtime
+from dso_packer_numba.symbols import SUPPORT
 
 INCLUDE = Path(runtime.__file__).parent / "include"
 FLAGS = ("-std=c11", "-O2", "-fPIC", "-pthread", "-ffp-contract=off", "-DNB_VISIBLE")

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy
-from dso_packer_numba.blas import find_blas
 
+from dso_packer_numba.blas import find_blas
 from runtime.error import ExportError
 
 from .both import compile_support, ours, theirs

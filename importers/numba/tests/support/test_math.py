@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from dso_packer_numba import symbols
 
 from .both import compile_support, ours, theirs

@@ -6,9 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from dso_packer_numba import symbols
 from numba import _helperlib
 from numba.core.runtime import _nrt_python
+
+from dso_packer_numba import symbols
 
 from .both import INCLUDE
 

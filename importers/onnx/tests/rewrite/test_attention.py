@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 import pytest
+
 from dso_packer_onnx.rewrite import rewrite
 from dso_packer_onnx.rewrite.attention import fuse_attention
 from dso_packer_onnx.rewrite.attention_operator import fuse_attention_operator

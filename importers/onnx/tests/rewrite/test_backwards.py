@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from dso_packer_onnx.rewrite.backwards import gather_backwards
 
 from ..support.rewriting import make, rewritten, unchanged

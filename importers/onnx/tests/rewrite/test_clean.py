@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 import pytest
-from dso_packer_onnx.rewrite import clean
 from onnx import parser
+
+from dso_packer_onnx.rewrite import clean
 
 from ..support.rewriting import make, rewritten, unchanged
 

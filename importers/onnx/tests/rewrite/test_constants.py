@@ -7,6 +7,7 @@ import time
 import numpy as np
 import onnx_ir as ir
 import pytest
+
 from dso_packer_onnx.rewrite import clean, constants
 from dso_packer_onnx.rewrite.matmul import fuse_matmul
 from dso_packer_onnx.rewrite.record import summary

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from dso_packer_onnx.rewrite.clean import lift_constants as lift
 from dso_packer_onnx.rewrite.conv import fuse_conv, fuse_pad
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from dso_packer_onnx.rewrite.elementwise import MOST_NODES, fuse_elementwise
 from dso_packer_onnx.rewrite.record import summary
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from dso_packer_onnx.rewrite.enlarge import fuse_resize, fuse_transposed_conv
 
 from ..support.rewriting import make, rewritten, unchanged

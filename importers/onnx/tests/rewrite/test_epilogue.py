@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from dso_packer_onnx.rewrite.conv import fuse_conv
 from dso_packer_onnx.rewrite.epilogue import fuse_activation, fuse_bias, fuse_residual
 from dso_packer_onnx.rewrite.matmul import fuse_gemm, fuse_matmul

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+
 from dso_packer_onnx.rewrite.gelu import fuse_gelu
 
 from ..support.rewriting import make, rewritten, unchanged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from dso_packer_onnx.rewrite.epilogue import fuse_activation, fuse_bias
 from dso_packer_onnx.rewrite.integer import (
     fuse_integer_scale,

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
+
 from dso_packer_onnx.rewrite.arrange import simplify_views
 from dso_packer_onnx.rewrite.epilogue import fuse_bias
 from dso_packer_onnx.rewrite.linear import sink_views, split_products

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from dso_packer_onnx.rewrite.moments import (
     fuse_group_normalization,
     fuse_moments,

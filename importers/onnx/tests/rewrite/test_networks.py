@@ -8,10 +8,10 @@ from collections import Counter
 import numpy as np
 import onnx_ir as ir
 import pytest
-from dso_packer_onnx.read import check_batch_first, read_model, with_shapes
-from dso_packer_onnx.rewrite import rewrite
 from onnx import numpy_helper, parser
 
+from dso_packer_onnx.read import check_batch_first, read_model, with_shapes
+from dso_packer_onnx.rewrite import rewrite
 from runtime.error import PackerError
 
 from ..support import models

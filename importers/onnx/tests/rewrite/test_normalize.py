@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from dso_packer_onnx.rewrite.normalize import fuse_normalize
 
 from ..support.rewriting import make, rewritten, unchanged

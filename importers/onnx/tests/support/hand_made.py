@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+
+import packer
+import runtime
 from dso_packer_onnx.host import operator_modules
 from dso_packer_onnx.operator import Operator
 from dso_packer_onnx.program import Variant, make_program
 from dso_packer_onnx.record import KEY, graph_record
 from dso_packer_onnx.weights import Weights
-
-import packer
-import runtime
 
 # Each output is made of all inputs; all arrays have n elements, which the code's first line says.
 ADD = """

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
-from dso_packer_onnx.layout import choose_layouts
-from dso_packer_onnx.lower.fast import lower_fast
-from dso_packer_onnx.operator import Operator, shape_of, stored_shape
 
 import packer
 import packer.operators
 import runtime
+from dso_packer_onnx.layout import choose_layouts
+from dso_packer_onnx.lower.fast import lower_fast
+from dso_packer_onnx.operator import Operator, shape_of, stored_shape
 
 BATCH = 3  # the extent "batch"
 

@@ -11,9 +11,9 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 import pytest
+
 from dso_packer_onnx.read import read_model, with_shapes
 from dso_packer_onnx.rewrite import rewrite
-
 from tests.support import needs
 
 from ..support.rewriting import Rewritten, rewritten
