@@ -52,7 +52,7 @@ def plain_arguments(values: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 
 def copies_of(values: Sequence[Any]) -> list[Any]:
-    """Copy the arguments of a call: arrays keep their strides."""
+    """Copy the arguments of a call as another process gets them: arrays keep their strides."""
     made: dict[int, Any] = {}
     for value in values:
         made.setdefault(id(value), _copy_of(value))
@@ -65,6 +65,8 @@ def _copy_of(value: Any) -> Any:
     if isinstance(value, tuple):
         items = map(_copy_of, value)
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, str):  # without the hash that CPython keeps in the object
+        return value.encode("utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
     if not isinstance(value, np.ndarray):
         return value
     *_, shape, strides, offset, data, is_writable = _array(np, value)
