@@ -38,7 +38,7 @@ root, *others = (
 weights = runtime.SafetensorsModule(sys.argv[2])
 for module in (*packer.operators.modules(), *others, weights):
     root.import_module(module)
-packer.export_library(root, sys.argv[1], cpu=["x86-64-v3"], options=["-lm"])
+packer.export_library(root, sys.argv[1], build=packer.Build(cpu=["x86-64-v3"]), options=["-lm"])
 """
 
 

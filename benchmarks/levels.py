@@ -63,7 +63,7 @@ def tables(folder: Path, launch: Launcher) -> list[Table]:
     names = LEVELS.get(platform.machine(), ())
     if not names:
         return []
-    levels = packer.export_library(_source(), folder / "levels.so", cpu=names)
+    levels = packer.export_library(_source(), folder / "levels.so", build=packer.Build(cpu=names))
     alone = {
         name: packer.export_library(_source(f"-march={name}"), folder / f"{name}.so")
         for name in names

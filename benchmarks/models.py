@@ -87,7 +87,7 @@ class Subject:
         start = perf_counter()
         flags = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
         level = next((o.partition("=")[2] for o, flag in LEVELS.items() if flag in flags), None)
-        packer.export_library(packer.from_onnx(model), self.library, cpu=level)
+        packer.export_library(packer.from_onnx(model), self.library, build=packer.Build(cpu=level))
         weights = sum(4 * math.prod(tensor.dims) for tensor in model.graph.initializer)
         beyond = self.library.stat().st_size - weights
         self.notes = (

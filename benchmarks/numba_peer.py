@@ -129,7 +129,7 @@ def main(folder: Path) -> None:
     for name, function in functions.items():
         function.compile(SIGNATURES[name])
     module = packer.NumbaModule(functions, signatures=SIGNATURES)
-    path = packer.export_library(module, folder / "benchmarks.so", cpu="native")
+    path = packer.export_library(module, folder / "benchmarks.so", build=packer.Build(cpu="native"))
     plain = packer.NumbaModule({name: globals()[name] for name in CALLS}, signatures=CALLS)
     packer.export_library(plain, folder / "calls.so")
     library = runtime.load(path)

@@ -159,7 +159,7 @@ def _tvm_with_kernels(path: Path, x: np.ndarray) -> tuple[Path, Call]:
 
 def _from_onnx(path: Path, x: np.ndarray) -> tuple[Path, Call]:
     output = path.with_suffix(".so")
-    packer.export_library(packer.from_onnx(path), output, cpu=LEVEL)
+    packer.export_library(packer.from_onnx(path), output, build=packer.Build(cpu=LEVEL))
     return output, _loaded(output, x)
 
 

@@ -68,7 +68,7 @@ def tables(folder: Path, launch: Launcher) -> list[Table]:
 def export_example(path: Path) -> Path:
     """Export the example's library."""
     project = read_project(EXAMPLE / "packer.toml")
-    return packer.export_library(project.root, path, cpu=project.cpu)
+    return packer.export_library(project.root, path, build=packer.Build(cpu=project.cpu))
 
 
 def _pictures(library: Path, onnx: Path, arrays: Any, picture: np.ndarray) -> Table:

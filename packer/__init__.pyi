@@ -37,6 +37,8 @@ from .inspect.report import LibraryReport as LibraryReport
 from .modules.c_source import CSourceModule as CSourceModule
 from .modules.llvm import LLVMModule as LLVMModule
 from .modules.static_library import StaticLibraryModule as StaticLibraryModule
+from .output import Build as Build
+from .output import Output as Output
 from .project import Project as Project
 from .project import read_project as read_project
 from .sign import library_statement as library_statement

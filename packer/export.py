@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runtime.abi import CONTEXT_SYMBOLS, FUNCTION_PREFIX
 from runtime.blob import dump
@@ -15,41 +15,35 @@ from runtime.serial.serializer import merge_host_code
 from runtime.stream import FileRange
 
 from .declare.glue import Glue
-from .declare.left_out import dump_left_out
 from .dialect import Dialect, Naming, unread_by_tvm
-from .embed import Embed, find_embedders
-from .embed.contents import checksums_of, record_of, symbols_of
-from .embed.reserved import reserved
+from .embed import find_embedders
 from .files.arguments import list_of
 from .files.chunks import with_header
 from .files.output import refuse_output_among_inputs, replacing
-from .files.progress import Progress, bytes_of, made_of, output_of, silent, sources_of
-from .host_code import (
-    functions_with_constants,
-    library_options,
-    ready_functions,
-    save,
-    save_glue,
-)
+from .files.progress import Progress, made_of, output_of, silent, sources_of
+from .host_code import functions_with_constants, library_options, ready_functions, save, save_glue
 from .levels.choice import find_levels
 from .levels.note import speed_notes
-from .link import Code, Link, code_file, embed_and_link
-from .modules.host import HostModule, as_host_module
-from .sbom import Bill
+from .link import Code, Link, code_file, embed_and_link, write_data
+from .modules.host import CodeFile, HostModule, as_host_module
+from .output import Build, Output, given
+from .records import Contents, check_records, embedded, records_of
 from .target import find_target
 from .toolchain.build import building
 from .toolchain.cross_linker import find_linker
 from .toolchain.soname import soname_options, verify_soname
 from .toolchain.undefined import check_undefined, split_allowed
 from .toolchain.verify import refuse_undefined, verify_output
-from .toolchain.visibility import Visibility, check_visibility, exporting_only
+from .toolchain.visibility import check_visibility, exporting_only
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
+    from collections.abc import Collection
 
     from runtime.stream import Chunk
 
     from .declare.declaration import Declaration
+    from .embed import Symbols
+    from .toolchain.formats import OutputFormat
     from .toolchain.linker import Fcompile
 
 PackImports = Callable[[Module, bool, str, str], "str | os.PathLike[str]"]
@@ -59,9 +53,9 @@ def export_library(
     module: Module,
     path: str | os.PathLike[str],
     *,
+    output: Output | None = None,
+    build: Build | None = None,
     format: Dialect = "tvm",
-    embed: Embed = "auto",
-    target: str | None = None,
     entry: str | None = None,
     fcompile: Fcompile | None = None,
     fpack_imports: PackImports | None = None,
@@ -71,16 +65,6 @@ def export_library(
     workspace_dir: str | os.PathLike[str] | None = None,
     options: Sequence[str] = (),
     progress: Progress | None = None,
-    visibility: Visibility = "default",
-    soname: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    cwd: str | os.PathLike[str] | None = None,
-    jobs: int | None = None,
-    cpu: str | Sequence[str] | None = None,
-    signature_room: int = 0,
-    legacy_calls: bool = False,
-    sbom: bool = False,
-    executor: Executor | None = None,
 ) -> Path:
     """Export a module tree to one shared library.
 
@@ -93,14 +77,12 @@ def export_library(
         The file to write: a shared library; by the suffix an object (``.o``), an archive
         (``.a``), or a tar of the inputs of a later link (``.tar``; see `link_library`). A rename
         replaces the file at the very end; if the export fails, the file stays as it was.
+    output : Output, optional
+        What the library has beside code and tree: its soname, metadata, a bill of materials.
+    build : Build, optional
+        How it is compiled and linked: the target, CPU levels, where compilers run.
     format : {"tvm", "tvm-ffi"}
         The dialect of the blob: which loaders see the tree (README). The functions are the same.
-    embed : {"auto", "c", "llvm", "segment"}
-        How the blob is put into the library; the bytes and the symbol are the same. ``"auto"`` is
-        segment for libraries: it needs the least time and memory.
-    target : str, optional
-        The triple of the library's machine and system, as ``"aarch64-linux-gnu"``; by default
-        that of the compiler. docs/cross.md lists the compilers that are searched.
     entry : str, optional
         The declared function that ``runtime.load(path)(...)`` calls.
     fcompile : callable, optional
@@ -129,37 +111,6 @@ def export_library(
         there is one, is called with the warnings of compilers, which otherwise go to stderr. Its
         method ``sources``, if there is one, is called as compilers end: with how many sources have
         their objects, how many there are, and how many objects the cache had.
-    visibility : {"default", "declared"}
-        ``"declared"`` hides every symbol of the host code that is no declared function, so that
-        other libraries cannot bind to it. Only for shared libraries.
-    soname : str, optional
-        The name by which other binaries need the library (DT_SONAME), as ``"libmodel.so.1"``; by
-        default it has none. Only for shared libraries.
-    metadata : mapping of str to value, optional
-        The library's description, which `runtime.Module.metadata` returns: ``"version"`` and
-        ``"license"``, which are text, and any further names. Values are those of TOML without
-        dates: text, numbers, bools, lists and mappings; at most 1 MiB as JSON, and 62 levels.
-    cwd : path, optional
-        The folder in which compilers and the linker run, so that ``-Iinclude`` means a folder in
-        it; by default the current one. They write nothing to it.
-    jobs : int, optional
-        How many compilers run at a time; by default as many as there are processors.
-    cpu : sequence of str, or "native", optional
-        CPU levels: ``["x86-64-v2", "x86-64-v3"]`` compiles the host code for each, and the library
-        uses the best one of the machine that loads it (docs/cpu-levels.md). ``"native"`` is the
-        processor of this machine. By default the code runs on every processor of the target.
-    signature_room : int
-        The bytes to reserve for `packer sign --embed`, which stores a signature in the library
-        (docs/trust.md); 8192 are enough for most. Only for shared libraries.
-    legacy_calls : bool
-        True to let TVM to 2025 call the declared functions: the plain name of each is a packed C
-        function, and all C functions are hidden (docs/coming-from-tvm.md).
-    sbom : bool
-        True to store a bill of materials (CycloneDX, which `packer sbom` prints) and the note
-        ``.note.package`` (docs/trust.md). Only for shared libraries.
-    executor : concurrent.futures.Executor, optional
-        Compiles C and C++, with the same bytes (docs/scale.md); its workers need dso-packer and
-        the same compiler.
 
     Returns
     -------
@@ -174,102 +125,76 @@ def export_library(
     ToolchainError
         If a compiler is missing, fails, or is another one in a worker; if its output is wrong.
     ValueError
-        If `format`, `embed` or `visibility` is unknown.
+        If `format`, the visibility or the way to embed is unknown.
 
     Notes
     -----
     The same tree gives the same bytes, in any folder and at any time. Callers' lists are never
     changed. Another process that loads `path` meanwhile sees the old file or the new one.
+
+    Examples
+    --------
+    ::
+
+        output = packer.Output(soname="libmodel.so.1", metadata={"version": "1.2"})
+        build = packer.Build(cpu=["x86-64-v2", "x86-64-v3"])
+        packer.export_library(module, "libmodel.so", output=output, build=build)
     """
-    step = progress or silent
-    output, naming = Path(path), Naming(format, system_lib, c_symbol_prefix, legacy_calls)
+    step, path = progress or silent, Path(path)
+    output, build = given(output, Output), given(build, Build)
+    naming = Naming(format, system_lib, c_symbol_prefix, output.legacy_calls)
     options, allowed = split_allowed(list_of(options, "options"))
     addons = list_of(addons, "addons")
-    output_format, linker = find_linker(output, fcompile, target)
-    check_visibility(visibility, output, output_format)
-    naming_options, record = soname_options(soname, output, output_format), record_of(metadata)
-    can_place = output_format.is_linked and not system_lib
-    embedders = find_embedders(embed, can_place=can_place, is_packed=fpack_imports is not None)
-    empty = reserved(signature_room, output, output_format.suffix, system_lib)
-    bill = Bill(sbom, output, output_format.suffix, naming, metadata)
-
+    made, linker = find_linker(path, fcompile, build.target)
+    check_output(output, path, made, naming)
+    can_place, is_packed = made.is_linked and not system_lib, fpack_imports is not None
+    embedders = find_embedders(build.embed, can_place=can_place, is_packed=is_packed)
     step("collect")
     blob, modules = merge_host_code(module, dialect=format)
     hosts = [as_host_module(host) for host in modules]
     declared_functions(hosts, entry)
     # From here on every module is host code or part of the blob: none is dropped.
-
     step("serialize")
-    chunks = with_header(dump(blob)) if blob.entries and fpack_imports is None else []
-    refuse_output_among_inputs(output, input_paths(hosts, addons, chunks))
+    chunks = with_header(dump(blob)) if blob.entries and not is_packed else []
+    refuse_output_among_inputs(path, input_paths(hosts, addons, chunks))
     # From here on the bytes are final; nothing is written yet.
     with (
-        building(cwd, jobs, output_of(step), sources_of(step), executor) as build,
+        building(build.cwd, build.jobs, output_of(step), sources_of(step), build.executor) as tools,
         replacing(path, workspace_dir) as workspace,
     ):
-        folder = workspace.directory
-        build.names[str(workspace.output)] = str(output)
-        has_code = hosts or addons or options or fcompile or fpack_imports
-        triple = linker.triple(target) if has_code else linker.triple_without_linking(target)
-        write_library = None if has_code else embedders[0].write_library
-
         step("save")
-        words = [*options, *library_options(hosts, output_format, allowed)]
-        code = Code([], [], words, addons, [])
-        levels = find_levels(cpu, find_target(triple))
-        link = Link(linker, find_target(triple), naming, folder, code, levels)
-        notes = [*unread_by_tvm(module, format), *speed_notes(module, link.target, levels)]
-        for note in notes:
-            build.show(f"packer: note: {note}")
-        files = save(hosts, link, folder, step)
+        tools.names[str(workspace.output)] = str(path)
+        has_code = bool(hosts or addons or options or fcompile or fpack_imports)
+        triple = linker.triple(build.target, may_be_missing=not has_code)
+        levels = find_levels(build.cpu, target := find_target(triple))
+        options = [*options, *library_options(hosts, made, allowed)]
+        link = Link(linker, target, naming, workspace.directory, options, addons, levels)
+        for note in (*unread_by_tvm(module, format), *speed_notes(module, target, levels)):
+            tools.show(f"packer: note: {note}")
+        files = save(hosts, link, step)
         functions = declared_functions(hosts, entry)
-        records = {naming.metadata: record, **bill.records(blob, hosts, files, link)}
-        files += bill.files(folder, link.target)
-        symbols, lines = symbols_of(blob, chunks, records, triple, naming)
-        symbols |= empty
-        char = find_target(triple).machine.char
-        constants = functions_with_constants(module)
-        left_out = dump_left_out(hosts, {function.name for function in functions})
-        ready = ready_functions(files) if system_lib else ()
-        levels_record = link.levels.record
-        glue = Glue(functions, entry, naming, char, levels_record, constants, left_out, ready)
-        checksums = checksums_of(glue.symbols, glue.texts, lines)
+        contents = Contents(path, output, made, blob, chunks, hosts, files, functions, link, triple)
+        glue, symbols, files = write_glue(contents, entry, functions_with_constants(module))
         required = [naming.checksums, *glue.symbols] if hosts else []
-        if hosts:
-            files.append(save_glue(folder, glue.source(checksums), files))
-        elif symbols:
-            symbols[naming.checksums] = [checksums.encode() + b"\0"]
         if fpack_imports is not None:
-            made = fpack_imports(module, system_lib, c_symbol_prefix, str(folder))
-            files.append(code_file(made))
-
-        if write_library is None:
-            names = [function.symbol or function.name for function in functions]
-            words = list(naming_options)
-            if visibility == "declared":
-                public = public_symbols(functions, [*required, *symbols], naming)
-                words += exporting_only(public, folder)
-            link.code = Code(files, names, link.code.options, link.code.addons, words, glue.packed)
+            own = fpack_imports(module, system_lib, c_symbol_prefix, str(workspace.directory))
+            files.append(code_file(own))
+        if has_code or (write_library := embedders[0].write_library) is None:
+            link.code = code_of(contents, files, glue, [*required, *symbols])
             linked = embed_and_link(link, symbols, embedders, workspace, step)
         else:
-            step("place")
-            with workspace.writing():
-                write_library(workspace.output, symbols, triple, soname, bytes_of(step))
-            linked = {}
-
+            linked = write_data(write_library, symbols, contents, workspace, step)
         step("verify")
-        result = output_format.read_back(workspace.output, triple)
+        result = made.read_back(workspace.output, triple)
         verify_output(workspace.output, result, required, symbols, linked)
-        verify_soname(workspace.output, soname)
-        own = [c_symbol_prefix + (f.symbol or f.name) for f in functions if not f.is_external]
-        refuse_undefined(result, own, link.explain)
-        check_undefined(result, link.linked(output, allowed))
+        verify_soname(workspace.output, output.soname)
+        refuse_undefined(result, defined_names(functions, c_symbol_prefix), link.explain)
+        check_undefined(result, link.linked(path, allowed))
         made_of(step)(workspace.output)
         # From here on the library is known to be correct.
-
         step("commit")
-        workspace.commit(is_program=output_format.is_linked)
-    return output
+        workspace.commit(is_program=made.is_linked)
+    return path
 
 
 def declared_functions(hosts: Sequence[HostModule], entry: str | None) -> list[Declaration]:
@@ -309,6 +234,53 @@ def input_paths(
     return [*paths, *addons, *ranges]
 
 
+def check_output(output: Output, path: Path, output_format: OutputFormat, naming: Naming) -> None:
+    """Refuse what an output of this format cannot have, before anything is made.
+
+    Raises
+    ------
+    ValueError
+        If the visibility is unknown.
+    ExportError
+        If something else is not possible; the message names it.
+    """
+    check_visibility(output.visibility, path, output_format)
+    soname_options(output.soname, path, output_format)
+    check_records(output, path, output_format.suffix, naming.system_lib)
+
+
+def write_glue(
+    contents: Contents, entry: str | None, constants: Collection[str]
+) -> tuple[Glue, Symbols, list[CodeFile]]:
+    """Make the records and the glue; return it, the bytes to embed, and all code of the library."""
+    records = records_of(contents)
+    files = [*contents.files, *(file for record in records for file in record.files)]
+    glue = Glue(
+        contents.functions,
+        entry,
+        contents.link.naming,
+        contents.link.target.machine.char,
+        {record.symbol: record.data.decode() for record in records if record.is_glue},
+        constants,
+        ready_functions(files) if contents.link.naming.system_lib else (),
+    )
+    symbols, checksums = embedded(contents, records, glue)
+    if contents.hosts:
+        files.append(save_glue(contents.link.folder, glue.source(checksums), files))
+    return glue, symbols, files
+
+
+def code_of(contents: Contents, files: list[CodeFile], glue: Glue, data: Iterable[str]) -> Code:
+    """Return what is linked; `data` are the symbols that no visibility hides."""
+    functions, output, link = contents.functions, contents.output, contents.link
+    words = soname_options(output.soname, contents.path, contents.output_format)
+    if output.visibility == "declared":
+        public = public_symbols(functions, data, contents.link.naming)
+        words += exporting_only(public, link.folder)
+    names = [function.symbol or function.name for function in functions]
+    return Code(files, names, link.code.options, link.code.addons, words, glue.packed)
+
+
 def public_symbols(
     functions: Iterable[Declaration], data: Iterable[str], naming: Naming
 ) -> Iterator[str]:
@@ -319,3 +291,8 @@ def public_symbols(
     yield FUNCTION_PREFIX + "*"  # also those that other compilers wrote
     yield from data
     yield from (naming.prefix + symbol for symbol in CONTEXT_SYMBOLS)
+
+
+def defined_names(functions: Iterable[Declaration], prefix: str) -> list[str]:
+    """Return the symbols of the declared functions that a library itself must define."""
+    return [prefix + (f.symbol or f.name) for f in functions if not f.is_external]

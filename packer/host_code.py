@@ -38,15 +38,13 @@ def library_options(
     return [*words, *dict.fromkeys(f"-l{name}" for host in hosts for name in host.libraries)]
 
 
-def save(
-    hosts: Sequence[HostModule], link: Link, folder: Path, step: Progress = silent
-) -> list[CodeFile]:
-    """Write each module's code into the private folder, but no function that nothing defines.
+def save(hosts: Sequence[HostModule], link: Link, step: Progress = silent) -> list[CodeFile]:
+    """Write each module's code into the folder of the link, but no function that nothing defines.
 
     Code for CPU levels is compiled here; `step` gets what is of the lowest level only.
     """
     words = link.linker.object_format, link.target
-    levels = link.levels.levels
+    levels, folder = link.levels.levels, link.folder
     files = [
         host.write_levels(folder / f"lib{i}", *words, levels)
         if levels
@@ -56,7 +54,7 @@ def save(
     link.use(files)
     link.build_levels()
     if _DEFS in link.code.options and _leave_out(hosts, link.run, folder / "trial"):
-        return save(hosts, link, folder, step)
+        return save(hosts, link, step)
     for note in link.levels.notes:
         step(f"{levels[0].name} only: {note}")
     return files

@@ -29,10 +29,11 @@ from .toolchain.verify import check_linked
 
 if TYPE_CHECKING:
     from .dialect import Naming
-    from .embed import Embedder, Symbols
+    from .embed import Embedder, Symbols, WriteLibrary
     from .files.output import Workspace
     from .files.progress import Progress
     from .levels.table import Level
+    from .records import Contents
     from .target import Target
     from .toolchain.compiler import Language
     from .toolchain.linker import Linker
@@ -79,15 +80,16 @@ class Link:
         target: Target,
         naming: Naming,
         folder: Path,
-        code: Code,
+        options: list[str],
+        addons: Sequence[str | os.PathLike[str]],
         levels: Sequence[Level] = (),
     ) -> None:
         self.linker = linker
         self.levels = LinkLevels(levels)
         self.target = target
-        self._naming = naming
-        self._folder = folder
-        self.code = code._replace(addons=[os.path.abspath(path) for path in code.addons])
+        self.folder = folder
+        self.naming = naming
+        self.code = Code([], [], options, [os.path.abspath(path) for path in addons], [])
         self._objects: dict[Path, Path] = {}
         self._compiled: dict[Path, tuple[Path, ...]] = {}
 
@@ -115,11 +117,11 @@ class Link:
         check_objects([path for file in self.code.files for path in file.variants], self.target)
         addons = [path for path in map(Path, self.code.addons) if path.suffix in (".o", ".a")]
         merge = merging(self.linker, self.code.options)
-        self.levels.build(self.code.files, self._compiled, addons, merge, self._folder)
+        self.levels.build(self.code.files, self._compiled, addons, merge, self.folder)
 
     def prepare(self, embedder: Embedder, symbols: Symbols) -> Path:
         """Write an embedder's file for the linker."""
-        return embedder.prepare(symbols, self._folder, self.target.triple, self._naming.register)
+        return embedder.prepare(symbols, self.folder, self.target.triple, self.naming.register)
 
     def run(self, output: Path, embedded: Path | None = None) -> None:
         """Link all code, and an embedder's file last.
@@ -140,8 +142,8 @@ class Link:
         check_objects([*unchecked, *self.code.addons], self.target)
         # From here on everything is for one target; a linker would report less, or nothing.
         archives = whole(archive_files)
-        if self._naming.prefix or self._naming.legacy_calls:
-            apart = files[-len(ours) :] if ours and not self._naming.prefix else []
+        if self.naming.prefix or self.naming.legacy_calls:
+            apart = files[-len(ours) :] if ours and not self.naming.prefix else []
             files = files[: len(files) - len(apart)]
             files, archives = [self._merge(files, [*options, *archives]), *apart], []
             self._name_symbols(files[0])
@@ -158,11 +160,11 @@ class Link:
 
     def _name_symbols(self, merged: Path) -> None:
         """Give the symbols of all code their names in the library."""
-        if self._naming.legacy_calls:
+        if self.naming.legacy_calls:
             packed = give_plain_names(merged, self.code.packed)
             refuse_callers(map(Path, self.code.addons), packed)
-        if self._naming.prefix:
-            rename_symbols(merged, self._naming.isolated)
+        if self.naming.prefix:
+            rename_symbols(merged, self.naming.isolated)
 
     @property
     def is_c(self) -> bool:
@@ -213,7 +215,7 @@ class Link:
         return _with_advice(error, "; ".join(found)) if found else error
 
     def _merge(self, files: Sequence[Path], options: Sequence[str]) -> Path:
-        merged = self._folder / "merged.o"
+        merged = self.folder / "merged.o"
         self.linker.create_object(merged, files, options=options)
         return merged
 
@@ -226,7 +228,7 @@ class Link:
         try:
             jobs = {f.path: self.levels.compilations(f, self._compilation(f)) for f in new}
             listed = [job for row in jobs.values() for job in row]
-            made = iter(self.linker.compile_sources(listed, cwd=self._folder))
+            made = iter(self.linker.compile_sources(listed, cwd=self.folder))
         except ToolchainError as error:
             raise self._explained_conflict(error) from None
         self._compiled.update({path: tuple(islice(made, len(row))) for path, row in jobs.items()})
@@ -299,6 +301,17 @@ def embed_and_link(
             return {}
     text = f"embed {embedder.name!r} is not possible: {reason}; use embed='llvm' or embed='c'"
     raise ToolchainError(text) from reason
+
+
+def write_data(
+    write: WriteLibrary, symbols: Symbols, contents: Contents, workspace: Workspace, step: Progress
+) -> Symbols:
+    """Write a library of data alone, without a linker; return what `embed_and_link` does."""
+    step("place")
+    with workspace.writing():
+        soname = contents.output.soname
+        write(workspace.output, symbols, contents.triple, soname, bytes_of(step))
+    return {}
 
 
 def code_file(path: str | os.PathLike[str]) -> CodeFile:

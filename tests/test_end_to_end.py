@@ -24,7 +24,7 @@ def test_payload_of_any_size_is_restored_in_a_fresh_process(embed, nbytes, tmp_p
     data = os.urandom(nbytes)
     root = host()
     root.import_module(device(data))
-    path = packer.export_library(root, tmp_path / "lib.so", embed=embed)
+    path = packer.export_library(root, tmp_path / "lib.so", build=packer.Build(embed=embed))
     code = (
         "import runtime, sys, hashlib, json\n"
         "m = runtime.load(sys.argv[1]); d = m.imported_modules[0]\n"
@@ -150,7 +150,9 @@ def test_same_input_gives_the_same_bytes(tmp_path) -> None:
             (tmp_path / folder).mkdir(exist_ok=True)
             root = host()
             root.import_module(device())
-            path = packer.export_library(root, tmp_path / folder / "lib.so", embed=embed)
+            path = packer.export_library(
+                root, tmp_path / folder / "lib.so", build=packer.Build(embed=embed)
+            )
             files.append(path.read_bytes())
         assert files[0] == files[1]
 

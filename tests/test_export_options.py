@@ -54,7 +54,9 @@ def test_fcompile_gets_sources_and_objects_and_its_object_format(tmp_path) -> No
     fcompile.object_format = "s"
     root = host()
     root.import_module(packer.LLVMModule(MUL, functions={"mul": "int64_t(int64_t, int64_t)"}))
-    path = packer.export_library(root, tmp_path / "lib.so", fcompile=fcompile, embed="c")
+    path = packer.export_library(
+        root, tmp_path / "lib.so", fcompile=fcompile, build=packer.Build(embed="c")
+    )
     assert seen == [".c", ".s", ".c", ".c"]  # host code, its IR, glue.c, devc.c
     assert runtime.load(path)["mul"](6, 7) == 42
 

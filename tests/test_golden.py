@@ -157,7 +157,9 @@ def test_random_tree_survives_a_library(random_tree, empty_object, tmp_path) -> 
         with pytest.raises(runtime.ExportError, match="a cycle in the import tree: "):
             packer.export_library(modules[0], tmp_path / "tree.so")
         return
-    root = runtime.load(packer.export_library(modules[0], tmp_path / "tree.so", embed="c"))
+    root = runtime.load(
+        packer.export_library(modules[0], tmp_path / "tree.so", build=packer.Build(embed="c"))
+    )
     assert _shape(root) == _expected_shape(modules[0], dso, modules)
 
 

@@ -54,7 +54,7 @@ FLOORS = {
         {"torch", "__init__"},
     ),
     "packer": (
-        {"dialect", "machine", "model_text"},
+        {"dialect", "machine", "model_text", "output"},
         {"target"},
         {"files"},
         {"elf"},
@@ -63,6 +63,7 @@ FLOORS = {
         {"modules"},
         {"levels"},
         {"host_code", "imports", "link", "operators", "sbom"},
+        {"records"},
         {"deferred_link", "export", "importers"},
         {"inspect", "project"},
         {"c_header", "sign", "stubs"},

@@ -1,4 +1,4 @@
-"""export_library(metadata=...): the record in every kind of output, and in what reads it."""
+"""Output(metadata=...): the record in every kind of output, and in what reads it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def tree() -> packer.CSourceModule:
 
 def export(folder: Path, root: runtime.Module, name: str = "model.so", **options) -> Path:
     """Export with the metadata."""
-    return packer.export_library(root, folder / name, **{"metadata": GIVEN, **options})
+    return packer.export_library(
+        root, folder / name, **{"output": packer.Output(metadata=GIVEN), **options}
+    )
 
 
 def symbols_of(path: Path) -> str:
@@ -48,7 +50,7 @@ def symbols_of(path: Path) -> str:
 @pytest.mark.parametrize("dialect", ["tvm", "tvm-ffi"])
 def test_every_embedder_stores_it(make, embed, dialect, tmp_path) -> None:
     """With and without a blob; the function and the tree are as without metadata."""
-    model = runtime.load(export(tmp_path, make(), embed=embed, format=dialect))
+    model = runtime.load(export(tmp_path, make(), format=dialect, build=packer.Build(embed=embed)))
     assert model.metadata == GIVEN
     assert model["add"](40, 2) == 42
     assert len(model.imported_modules) == (make is tree)
@@ -82,8 +84,8 @@ def test_host_code_below_the_root_has_it(tmp_path) -> None:
 def test_default_export_has_no_record(tmp_path) -> None:
     """No metadata, none at all and an empty table give the same bytes."""
     made = [
-        packer.export_library(tree(), tmp_path / f"{i}.so", **options).read_bytes()
-        for i, options in enumerate(({}, {"metadata": None}, {"metadata": {}, "soname": None}))
+        packer.export_library(tree(), tmp_path / f"{i}.so", output=output).read_bytes()
+        for i, output in enumerate((None, packer.Output(), packer.Output(metadata={})))
     ]
     assert made[0] == made[1] == made[2]
     assert SYMBOL.encode() not in made[0]
@@ -120,7 +122,11 @@ def test_system_libraries_have_their_own(tmp_path) -> None:
     for number in (1, 2):
         options = {"system_lib": True, "c_symbol_prefix": f"net{number}_"}
         metadata = {**GIVEN, "number": number} if number == 1 else {"number": 2}
-        paths.append(export(tmp_path, tree(), f"{number}.o", metadata=metadata, **options))
+        paths.append(
+            export(
+                tmp_path, tree(), f"{number}.o", **options, output=packer.Output(metadata=metadata)
+            )
+        )
     both = packer.link_library(paths, tmp_path / "both.so")
     found = "[dict(m.metadata), dict(runtime.system_lib('net2_').metadata)]"
     assert beside_python(both, found) == [{**GIVEN, "number": 1}, {"number": 2}]
@@ -129,7 +135,10 @@ def test_system_libraries_have_their_own(tmp_path) -> None:
 
 def test_hidden_symbols_do_not_include_it(tmp_path) -> None:
     """Visibility "declared" exports what a load needs."""
-    assert runtime.load(export(tmp_path, tree(), visibility="declared")).metadata == GIVEN
+    assert (
+        runtime.load(export(tmp_path, tree(), output=packer.Output(visibility="declared"))).metadata
+        == GIVEN
+    )
 
 
 def test_bytes_and_pickles_keep_it_and_a_new_export_does_not(tmp_path) -> None:
@@ -139,7 +148,9 @@ def test_bytes_and_pickles_keep_it_and_a_new_export_does_not(tmp_path) -> None:
     for same in (runtime.load_from_bytes(path.read_bytes()), copy.copy(model)):
         assert same.metadata == GIVEN
     assert pickle.loads(pickle.dumps(model)).metadata == GIVEN
-    inner = packer.export_library(model, tmp_path / "outer.so", metadata={"version": "2"})
+    inner = packer.export_library(
+        model, tmp_path / "outer.so", output=packer.Output(metadata={"version": "2"})
+    )
     outer = runtime.load(inner)
     assert outer.metadata == {"version": "2"}
     again = packer.export_library(model, tmp_path / "again.so")
@@ -150,6 +161,11 @@ def test_value_that_cannot_be_stored_fails_before_the_compiler(tmp_path) -> None
     """The error names the value; nothing is written."""
     steps: list[str] = []
     with pytest.raises(packer.ExportError, match="^metadata: a.b: expected text, a number, "):
-        export(tmp_path, host(), metadata={"a": {"b": None}}, progress=steps.append)
+        export(
+            tmp_path,
+            host(),
+            progress=steps.append,
+            output=packer.Output(metadata={"a": {"b": None}}),
+        )
     assert steps == []
     assert list(tmp_path.iterdir()) == []

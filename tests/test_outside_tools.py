@@ -32,7 +32,9 @@ def library(request, tmp_path) -> Path:
     """A packed library by each embedder."""
     root = host()
     root.import_module(device())
-    return packer.export_library(root, tmp_path / "lib.so", embed=request.param, entry="add")
+    return packer.export_library(
+        root, tmp_path / "lib.so", entry="add", build=packer.Build(embed=request.param)
+    )
 
 
 def test_readelf_has_nothing_to_complain_about(library) -> None:
@@ -114,7 +116,7 @@ import sys, packer, packer.export
 module = packer.CSourceModule(sys.argv[1], functions={ADD_DECLARED!r}, options=["-DNEW=1"])
 module.import_module(__import__("runtime").MetadataModule())
 print("ready", flush=True)
-packer.export_library(module, sys.argv[2], embed="c")
+packer.export_library(module, sys.argv[2], build=packer.Build(embed="c"))
 """
 
 

@@ -51,7 +51,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The whole network in one library, as packer.toml describes it."""
     project = read_project(FOLDER / "packer.toml")
     output = tmp_path_factory.mktemp("resnet18") / "deploy.so"
-    return packer.export_library(project.root, output, cpu=project.cpu)
+    return packer.export_library(project.root, output, build=packer.Build(cpu=project.cpu))
 
 
 @pytest.fixture(scope="module")

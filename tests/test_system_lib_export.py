@@ -20,13 +20,13 @@ def test_same_model_is_the_same_bytes(embed, suffix, tmp_path) -> None:
     made = []
     for name in ("one", "another"):
         (tmp_path / name).mkdir()
-        made.append(model(tmp_path / name, 1, suffix, embed=embed).read_bytes())
+        made.append(model(tmp_path / name, 1, suffix, build=packer.Build(embed=embed)).read_bytes())
     assert made[0] == made[1]
 
 
 def test_embedded_text_is_that_of_tvm(tmp_path) -> None:
     """The C embedder writes the text of pack_imports_to_c, which golden files fix."""
-    model(tmp_path, 1, embed="c", workspace_dir=tmp_path)
+    model(tmp_path, 1, workspace_dir=tmp_path, build=packer.Build(embed="c"))
     (text,) = tmp_path.glob("packer-*/devc.cc")
     expected = packer.pack_imports_to_c(tree(1), True, "net1_")
     assert text.read_text().startswith(expected)
@@ -75,7 +75,7 @@ def test_array_that_no_compiler_takes_names_the_alternative(options, first, tmp_
     root = tree(1, payload=bytes((16 << 20) + 1))
     text = re.escape(f"the largest array for compilers; use {first}embed='llvm'")
     with pytest.raises(packer.ExportError, match=f"^embed 'c': 1677.*{text}$"):
-        packer.export_library(root, tmp_path / "net1.o", embed="c", **options)
+        packer.export_library(root, tmp_path / "net1.o", **options, build=packer.Build(embed="c"))
 
 
 @pytest.mark.parametrize("suffix", ["so", "o"])
@@ -113,4 +113,6 @@ def test_code_for_link_time_optimisation_is_renamed_too(tmp_path) -> None:
 def test_placed_bytes_register_nothing(tmp_path) -> None:
     """A library that registers itself takes its blob through the linker."""
     with pytest.raises(packer.ExportError, match="embed 'segment': expected a library as output"):
-        packer.export_library(tree(1), tmp_path / "m.so", system_lib=True, embed="segment")
+        packer.export_library(
+            tree(1), tmp_path / "m.so", system_lib=True, build=packer.Build(embed="segment")
+        )

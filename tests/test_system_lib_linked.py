@@ -21,7 +21,7 @@ from .support.system_models import MAIN, PRINTED, REGISTER, beside_python, linke
 @pytest.mark.parametrize("compiler", ["cc -std=c99", "g++ -xc++ -std=c++11"])
 def test_two_models_in_one_c_program(embed, compiler, tmp_path) -> None:
     """Both are called; neither sees the other's functions, variables or blob."""
-    models = [model(tmp_path, number, embed=embed) for number in (1, 2)]
+    models = [model(tmp_path, number, build=packer.Build(embed=embed)) for number in (1, 2)]
     assert linked(tmp_path, *models, compiler=compiler) == PRINTED
 
 
@@ -130,7 +130,10 @@ def printed_on(machine: str, source: str, folder: Path, *models: Path) -> bytes:
 def test_program_for_another_machine(machine, tmp_path) -> None:
     """Objects for another target, linked by its compiler and run by an emulator."""
     target = f"{machine}-linux-gnu"
-    models = [model(tmp_path, n, target=target, embed=e) for n, e in ((1, "llvm"), (2, "c"))]
+    models = [
+        model(tmp_path, n, build=packer.Build(target=target, embed=e))
+        for n, e in ((1, "llvm"), (2, "c"))
+    ]
     assert printed_on(machine, MAIN, tmp_path, *models).decode().splitlines() == PRINTED
 
 
@@ -152,7 +155,7 @@ def test_large_payload_registers_on_another_machine(machine, suffix, tmp_path) -
     """Beyond 1 MiB the target's own assembler takes the bytes: LLVM has none for it."""
     payload = bytes(range(256)) * 5000
     root, target = tree(1, payload), f"{machine}-linux-gnu"
-    made = model(tmp_path, 1, suffix, root=root, target=target, embed="llvm")
+    made = model(tmp_path, 1, suffix, root=root, build=packer.Build(target=target, embed="llvm"))
     # An archive is named by its object, so a linker takes it without an option.
     blob = printed_on(machine, BLOB, tmp_path, made, "-Wl,-u,net1___tvm_dev_mblob")
     assert payload in blob

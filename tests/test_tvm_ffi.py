@@ -156,7 +156,7 @@ def test_a_function_without_its_constants_raises(tmp_path, legacy_calls) -> None
         "import json, sys, tvm_ffi\nm = tvm_ffi.load_module(sys.argv[1])\n"
         "try: m['scaled'](2.0)\nexcept RuntimeError as error: print(json.dumps(str(error)))\n"
     )
-    path = _with_constants(tmp_path, legacy_calls=legacy_calls)
+    path = _with_constants(tmp_path, output=packer.Output(legacy_calls=legacy_calls))
     text = run_python(code, str(path))
     assert text.startswith("scaled: it has no constants yet, which the library's tree contains; ")
     assert "format='tvm-ffi'" in text

@@ -19,6 +19,7 @@ from ..export import export_library
 from ..files.output import refuse_output_among_inputs
 from ..files.text import path_error, shown_path
 from ..modules.c_source import CSourceModule
+from ..output import Build, Output
 from ..project import PROJECT_FILE, Project, project_of_sources, read_project
 from ..project.registry import problems
 from ..project.sources import COMPILED, is_device_code, kind_of
@@ -63,26 +64,30 @@ def _export(arguments: argparse.Namespace) -> None:
         export_library(
             root,
             output,
+            output=Output(
+                visibility=arguments.visibility or project.visibility,
+                soname=project.soname if arguments.soname is None else arguments.soname,
+                metadata={**project.metadata, **arguments.metadata},
+                signature_room=arguments.signature_room,
+                legacy_calls=arguments.legacy_calls or project.legacy_calls,
+                sbom=arguments.sbom,
+            ),
+            build=Build(
+                target=arguments.target or project.target,
+                cpu=arguments.cpu or project.cpu,
+                embed=arguments.embed or project.embed,
+                cwd=project.folder,
+                jobs=arguments.jobs,
+                executor=executor,
+            ),
             format=arguments.format or project.format,
-            embed=arguments.embed or project.embed,
             entry=arguments.entry or project.entry,
             system_lib=arguments.system_lib or project.system_lib,
             c_symbol_prefix=_prefix(arguments, project),
             addons=project.addons,
-            target=arguments.target or project.target,
             workspace_dir=arguments.save_temps,
             options=_link_options(arguments, project),
             progress=_Progress(steps, project, output),
-            visibility=arguments.visibility or project.visibility,
-            soname=project.soname if arguments.soname is None else arguments.soname,
-            metadata={**project.metadata, **arguments.metadata},
-            cwd=project.folder,
-            jobs=arguments.jobs,
-            cpu=arguments.cpu or project.cpu,
-            signature_room=arguments.signature_room,
-            legacy_calls=arguments.legacy_calls or project.legacy_calls,
-            sbom=arguments.sbom,
-            executor=executor,
         )
     write(_summary(output, project, time.monotonic() - started))
     if encrypted:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from runtime.abi import CONTEXT_SYMBOLS
 
@@ -60,12 +61,10 @@ class Glue:
         The names of the symbols.
     char : str
         The code of plain char: ``"i8"``, or ``"u8"``.
-    cpu_levels : str, optional
-        The record of the CPU levels.
+    records : mapping of str to str
+        The records that the glue defines, by symbol.
     constants : collection of str
         The functions that get constants: a call before their ``__init_`` function ran is refused.
-    left_out : str
-        The record of the functions that are left out; empty without any.
     ready : collection of str
         The functions whose safe calls the code itself defines.
 
@@ -76,8 +75,8 @@ class Glue:
     packed : dict of str to str
         The same of the declared functions that are packed C functions themselves.
     texts : dict of str to str
-        The symbols that are data, and their text without the NUL: the facts, the entry, the CPU
-        levels, the functions that are left out.
+        The symbols that are data, and their text without the NUL: the facts, the entry, the
+        records.
     """
 
     def __init__(
@@ -86,9 +85,8 @@ class Glue:
         entry: str | None,
         naming: Naming,
         char: str,
-        cpu_levels: str | None = None,
+        records: Mapping[str, str] = MappingProxyType({}),
         constants: Collection[str] = (),
-        left_out: str = "",
         ready: Collection[str] = (),
     ) -> None:
         declarations = [with_char(declaration, char) for declaration in declarations]
@@ -121,12 +119,9 @@ class Glue:
                 self._add_entry(index, declaration)
         if entry is not None:
             self.texts[naming.entry] = entry
-        if cpu_levels is not None:
-            self.texts[naming.cpu_levels] = cpu_levels
-            self._define_text("dso_cpu_levels", naming.cpu_levels, cpu_levels)
-        if left_out:
-            self.texts[naming.left_out] = left_out
-            self._define_text("dso_left_out", naming.left_out, left_out)
+        self.texts |= records
+        for index, (symbol, text) in enumerate(records.items()):
+            self._define_text(f"dso_record_{index}", symbol, text)
 
     def source(self, checksums: str) -> str:
         """Return the text of glue.c, with the text of the checksums of the library."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .copy import Progress
 
     Symbols = Mapping[str, Sequence[Chunk]]
+    WriteLibrary = Callable[[Path, Symbols, str | None, str | None, Progress], None]
 
 __all__ = ["EMBEDDERS", "Embed", "Embedder", "NotPlacedError", "find_embedders"]
 
@@ -59,7 +60,7 @@ class Embedder(NamedTuple):
     prepare: Callable[[Symbols, Path, str | None, str], Path]
     place: Callable[[Path, Symbols, Progress, Ahead | None], None] | None = None
     copy_ahead: Callable[[Path, Symbols], AbstractContextManager[Ahead | None]] = _no_copy
-    write_library: Callable[[Path, Symbols, str | None, str | None, Progress], None] | None = None
+    write_library: WriteLibrary | None = None
 
 
 Embed = Literal["auto", "c", "llvm", "segment"]

@@ -55,7 +55,7 @@ class LLVMModule(RunnableModule):
     cpu : str, optional
         The processor that the code may need, as LLVM names it: ``"x86-64-v3"``, ``"znver4"``,
         ``"cortex-a76"``; ``"native"`` is this machine's. By default the oldest of the target. An
-        export with levels (``export_library(cpu=)``) names the processors itself, and refuses a
+        export with levels (``Build(cpu=)``) names the processors itself, and refuses a
         module that names one.
     features : str
         Features of the processor to add or remove: ``"+avx2,-fma"``. With levels they are added

@@ -36,7 +36,7 @@ class StaticLibraryModule(HostModule):
     path_to_o_or_a : path, or mapping of str to path
         The file; read at export. All members of an archive become part of the library. A mapping
         has a file for each level of processors, by its name: ``{"x86-64-v2": "fast-v2.a",
-        "x86-64-v3": "fast-v3.a"}``, for an export with levels (``export_library(cpu=)``). All
+        "x86-64-v3": "fast-v3.a"}``, for an export with levels (``Build(cpu=)``). All
         define the same functions. A level without a file has that of the next lower one.
     functions : mapping of str to str or FunctionDeclaration, or sequence of str
         As for `CSourceModule`; these declarations are not checked against the code. Functions

@@ -34,8 +34,8 @@ from runtime.module import Module, preorder
 from ..declare.declaration import AUTO, EVERY
 from ..dialect import Dialect
 from ..embed import Embed
-from ..embed.contents import record_of
 from ..files.progress import Progress, silent
+from ..records import metadata_bytes
 from ..toolchain.build import building
 from ..toolchain.visibility import VISIBILITIES, Visibility
 from .inputs import Inputs
@@ -263,7 +263,7 @@ def _metadata(library: Table) -> dict[str, Any]:
             raise further.error(f"expected {name} in [library], not in its metadata", name)
     metadata = {**known, **{name: further.plain(name) for name in further}}
     try:
-        record_of(metadata)
+        metadata_bytes(metadata)
     except ExportError as error:
         raise library.placed(error) from None
     return metadata

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 
-class Build(NamedTuple):
+class ActiveBuild(NamedTuple):
     """How compilers and linkers run.
 
     Attributes
@@ -66,7 +66,7 @@ class Build(NamedTuple):
             self.names[f"{os.path.relpath(private, self.folder)}/"] = ""
 
 
-_CURRENT: ContextVar[Build] = ContextVar("build")
+_CURRENT: ContextVar[ActiveBuild] = ContextVar("build")
 
 
 @contextlib.contextmanager
@@ -76,7 +76,7 @@ def building(
     show: Callable[[str], None] | None = None,
     counted: Callable[[int, int, int], None] | None = None,
     executor: Executor | None = None,
-) -> Iterator[Build]:
+) -> Iterator[ActiveBuild]:
     """Run the compilers of a block so; by default in the current folder, and on all processors.
 
     Raises
@@ -92,7 +92,7 @@ def building(
     if folder is not None and not os.path.isdir(folder):
         raise ExportError(f"{os.fspath(folder)}: there is no such folder", path=os.fspath(folder))
     run = _absolute(folder), jobs or _processors(), show or _to_stderr, counted or _ignore
-    build = Build(*run, executor, names={}, shown=set())
+    build = ActiveBuild(*run, executor, names={}, shown=set())
     token = _CURRENT.set(build)
     try:
         yield build
@@ -100,10 +100,10 @@ def building(
         _CURRENT.reset(token)
 
 
-def current_build() -> Build:
+def current_build() -> ActiveBuild:
     """Return the build in effect, or the default one."""
     defaults = _absolute(None), _processors(), _to_stderr, _ignore, None
-    return _CURRENT.get(None) or Build(*defaults, names={}, shown=set())
+    return _CURRENT.get(None) or ActiveBuild(*defaults, names={}, shown=set())
 
 
 def _absolute(folder: str | os.PathLike[str] | None) -> Path | None:

@@ -75,15 +75,24 @@ class Linker:
     ) -> None:
         self._link(output, objects, options=list_of(options, "options"))
 
-    def triple(self, asked: str | None = None) -> str | None:
+    def triple(self, asked: str | None = None, *, may_be_missing: bool = False) -> str | None:
         """Return the linker's target triple, or `asked` if the linker does not know it.
+
+        Where the compiler `may_be_missing`, and is, the triple is that of this machine.
 
         Raises
         ------
         ExportError
             If the linker is for another target than `asked`, or for an unsupported one.
+        ToolchainError
+            If the compiler is missing, or if CC or CXX names a program that is no compiler.
         """
-        found = self.get_target_triple() or asked
+        try:
+            found = self.get_target_triple() or asked
+        except ToolchainError:
+            if not may_be_missing or os.environ.get("CXX") or os.environ.get("CC"):
+                raise
+            return native_triple()
         if found is None:
             return None
         target = find_target(found)
@@ -91,23 +100,6 @@ class Linker:
             text = f"target {asked!r}, but the target of fcompile is {found!r}"
             raise ExportError(text)
         return asked or found
-
-    def triple_without_linking(self, asked: str | None = None) -> str | None:
-        """Return the target triple as `triple` does; this machine's if there is no compiler.
-
-        Raises
-        ------
-        ToolchainError
-            If CC or CXX names a program that is no compiler.
-        ExportError
-            As for `triple`.
-        """
-        try:
-            return self.triple(asked)
-        except ToolchainError:
-            if os.environ.get("CXX") or os.environ.get("CC"):
-                raise
-            return native_triple()
 
 
 def whole(archives: Sequence[Path]) -> list[str]:

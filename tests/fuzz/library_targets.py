@@ -8,6 +8,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 from hypothesis import strategies as st
 
+import packer
 import runtime
 from packer.inspect import open_library
 from packer.sbom.read import read_sbom
@@ -31,7 +32,10 @@ def library_targets(folder: Path) -> list[Target]:
     """One library with a note, a bill of materials and an embedded signature."""
     home = folder / "libraries"
     home.mkdir()
-    path = library(home / "model.so", sbom=True, signature_room=4096, metadata={"version": "1.2"})
+    path = library(
+        home / "model.so",
+        output=packer.Output(sbom=True, signature_room=4096, metadata={"version": "1.2"}),
+    )
     key, public = create_keys(home / "acme")
     statement = sign_library(path, key, embed=True).statement
 

@@ -28,7 +28,9 @@ needs.hardware(os.uname().machine == "x86_64", "x86-64")
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     """A library of all levels, which were named out of order."""
-    return export(tmp_path_factory.mktemp("levels"), SOURCE, cpu=[*reversed(LEVELS)])
+    return export(
+        tmp_path_factory.mktemp("levels"), SOURCE, build=packer.Build(cpu=[*reversed(LEVELS)])
+    )
 
 
 @pytest.mark.parametrize("how", ["dso", "dlopen"])
@@ -93,7 +95,7 @@ def test_foreign_loader_gets_one_line_and_the_best_level(library, level) -> None
 @pytest.mark.parametrize("cpu", [LEVELS, ["x86-64-v2"]])
 def test_processor_below_the_lowest_level(cpu, tmp_path) -> None:
     """One level has no dispatcher; its record suffices to refuse it in words."""
-    path = export(tmp_path, SOURCE, cpu=cpu)
+    path = export(tmp_path, SOURCE, build=packer.Build(cpu=cpu))
     old = qemu("qemu64,-sse4.1")
     expected = "compiled for x86-64-v2, expected a processor with popcnt, found one without"
     found, errors = run_c(path, before=old)
@@ -104,7 +106,7 @@ def test_processor_below_the_lowest_level(cpu, tmp_path) -> None:
 
 def test_native_is_one_level_for_this_processor(tmp_path) -> None:
     """Without a dispatcher; a lesser processor is refused."""
-    path = export(tmp_path, SOURCE, cpu="native")
+    path = export(tmp_path, SOURCE, build=packer.Build(cpu="native"))
     report = packer.inspect_library(path)
     assert report.cpu is not None
     assert (report.cpu.levels, report.cpu.lowest) == (("native",), ())
@@ -140,7 +142,9 @@ def test_library_for_musl(tmp_path) -> None:
     needs.program("musl-gcc")
     module = packer.CSourceModule(SOURCE)
     path = tmp_path / "model.so"
-    packer.export_library(module, path, cpu=LEVELS, fcompile=packer.cross_compiler("musl-gcc"))
+    packer.export_library(
+        module, path, fcompile=packer.cross_compiler("musl-gcc"), build=packer.Build(cpu=LEVELS)
+    )
     main = tmp_path / "main.c"
     main.write_text(
         "#include <dlfcn.h>\n#include <stdio.h>\n"

@@ -51,7 +51,7 @@ def tool(*command) -> str:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     """Two modules at two levels."""
-    return export(tmp_path_factory.mktemp("code"), FIRST, SECOND, cpu=TWO)
+    return export(tmp_path_factory.mktemp("code"), FIRST, SECOND, build=packer.Build(cpu=TWO))
 
 
 def test_functions_of_levels_are_hidden(library) -> None:
@@ -91,7 +91,7 @@ def test_table_of_functions_calls_the_chosen_level(tmp_path) -> None:
     source = SOURCE + "int64_t (*table[])(void) = {level};\nint64_t chosen(void);\n"
     user = "#include <stdint.h>\nextern int64_t (*table[])(void);\n"
     user += "int64_t chosen(void) { return table[0](); }\n"
-    path = export(tmp_path, source, user, cpu=TWO)
+    path = export(tmp_path, source, user, build=packer.Build(cpu=TWO))
     assert runtime.load(path)["chosen"]() == 2
 
 
@@ -155,7 +155,7 @@ def test_source_of_the_lowest_level_only(name, source, reason, tmp_path) -> None
         "int both(void); int both(void){return 0;}", functions="auto"
     ).functions
     module.import_module(packer.CSourceModule(tmp_path / "fixed.c", functions="auto"))
-    packer.export_library(module, path, cpu=TWO, progress=steps.append)
+    packer.export_library(module, path, progress=steps.append, build=packer.Build(cpu=TWO))
     note = f"{tmp_path / 'fixed.c'}: {reason}"
     assert f"x86-64-v1 only: {note}" in steps
     report = packer.inspect_library(path)
@@ -179,10 +179,10 @@ def test_levels_have_no_groups(tmp_path) -> None:
         'extern "C" int count() { return next(); }\n'
     )
     module = packer.CSourceModule(source, functions="auto")
-    object_file = packer.export_library(module, tmp_path / "a.o", cpu=TWO)
+    object_file = packer.export_library(module, tmp_path / "a.o", build=packer.Build(cpu=TWO))
     code = re.findall(r"\[[ \d]+\] \.text\S*_Z\S* .*", tool("readelf", "-gW", object_file))
     assert code == []
-    path = packer.export_library(module, tmp_path / "a.so", cpu=TWO)
+    path = packer.export_library(module, tmp_path / "a.so", build=packer.Build(cpu=TWO))
     names = tool("nm", "-C", path)
     assert len(re.findall(r"__packer_cpu_x86_64_v[12]__Z5twice", tool("nm", path))) == 2
     assert len(re.findall(r" [uVB] next\(\)::calls", names)) == 1
@@ -199,7 +199,7 @@ def test_three_levels_are_at_most_3_1_times_one(tmp_path) -> None:
         path = export(tmp_path, source, **options)
         return int(tool("size", "-B", path).splitlines()[1].split()[0])
 
-    assert code_nbytes() <= 3.1 * code_nbytes(cpu=["x86-64-v2"])
+    assert code_nbytes() <= 3.1 * code_nbytes(build=packer.Build(cpu=["x86-64-v2"]))
 
 
 def test_blob_is_stored_once(tmp_path) -> None:
@@ -207,14 +207,14 @@ def test_blob_is_stored_once(tmp_path) -> None:
     weights = np.frombuffer(os.urandom(200_000), np.uint8)
     module = packer.CSourceModule(SOURCE, functions="auto")
     module.import_module(runtime.ConstLoaderModule({"w": weights}, {}))
-    path = packer.export_library(module, tmp_path / "model.so", cpu=LEVELS)
+    path = packer.export_library(module, tmp_path / "model.so", build=packer.Build(cpu=LEVELS))
     assert path.read_bytes().count(weights[:64].tobytes()) == 1
     assert path.stat().st_size < 300_000
 
 
 def test_default_export_has_no_levels(tmp_path) -> None:
     """Nothing of them is in it."""
-    path = export(tmp_path, SOURCE, cpu=None)
+    path = export(tmp_path, SOURCE, build=packer.Build(cpu=None))
     assert b"packer_cpu" not in path.read_bytes()
     assert packer.inspect_library(path).cpu is None
 
@@ -234,7 +234,9 @@ def test_compilers_and_linkers(compiler, linker, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("CC", needs.program(compiler))
     monkeypatch.setenv("CXX", needs.program({"gcc": "g++", "clang": "clang++"}[compiler]))
     needs.linker(linker)
-    path = export(tmp_path, FIRST, SECOND, cpu=TWO, options=[f"-fuse-ld={linker}"])
+    path = export(
+        tmp_path, FIRST, SECOND, options=[f"-fuse-ld={linker}"], build=packer.Build(cpu=TWO)
+    )
     for level in TWO:
         code = "print([m['raise_shared'](), m['apply'](0, 7), m['second_seen']()])"
         assert run_python(path, code, level=level) == "[6, 14, 101]"
@@ -246,7 +248,12 @@ def test_weak_function_is_replaced_by_another_source(tmp_path) -> None:
     strong = "_Thread_local int t; int hook(void) { return 2 + t; }"
     module = packer.CSourceModule(weak, functions={"run": "int(void)"})
     module.import_module(packer.CSourceModule(strong))
-    assert runtime.load(packer.export_library(module, tmp_path / "a.so", cpu=TWO))["run"]() == 2
+    assert (
+        runtime.load(packer.export_library(module, tmp_path / "a.so", build=packer.Build(cpu=TWO)))[
+            "run"
+        ]()
+        == 2
+    )
 
 
 def test_users_constructors_run_after_the_choice(tmp_path) -> None:
@@ -257,7 +264,7 @@ def test_users_constructors_run_after_the_choice(tmp_path) -> None:
         "int64_t get(void) { return seen; } int count(void) { return calls; }\n"
     )
     source = SOURCE.replace("int count(void) { return ++counter; }", "")
-    loaded = runtime.load(export(tmp_path, source, early, cpu=TWO))
+    loaded = runtime.load(export(tmp_path, source, early, build=packer.Build(cpu=TWO)))
     assert (loaded["get"](), loaded["count"]()) == (2, 1)
 
 
@@ -273,7 +280,9 @@ def test_hidden_array_is_aligned_for_each_level(compiler, tmp_path, monkeypatch)
     )
     options = ["-O3", "-mprefer-vector-width=512"]
     module = packer.CSourceModule(source, functions="auto", options=options)
-    path = packer.export_library(module, tmp_path / "a.so", cpu=["x86-64-v1", *LEVELS])
+    path = packer.export_library(
+        module, tmp_path / "a.so", build=packer.Build(cpu=["x86-64-v1", *LEVELS])
+    )
     for level in ("x86-64-v1", *LEVELS):
         require_levels(level)
         assert run_python(path, "m['fill'](2.0); print(m['last']())", level=level) == "5.0"

@@ -124,7 +124,9 @@ def library(tmp_path_factory) -> Path:
     """Three levels of both modules."""
     needs.hardware(os.uname().machine == "x86_64", "an x86-64 processor")
     folder = tmp_path_factory.mktemp("cpp")
-    return packer.export_library(cpp_module(folder), folder / "cpp.so", cpu=X86_LEVELS)
+    return packer.export_library(
+        cpp_module(folder), folder / "cpp.so", build=packer.Build(cpu=X86_LEVELS)
+    )
 
 
 def test_every_level_gives_the_same_results(library) -> None:
@@ -195,7 +197,9 @@ def test_levels_of_aarch64(processor, level, tmp_path) -> None:
     """The same code, made by a cross compiler."""
     needs.program("aarch64-linux-gnu-g++", "qemu-aarch64")
     path = packer.export_library(
-        cpp_module(tmp_path), tmp_path / "arm.so", target="aarch64-linux-gnu", cpu=ARM_LEVELS
+        cpp_module(tmp_path),
+        tmp_path / "arm.so",
+        build=packer.Build(target="aarch64-linux-gnu", cpu=ARM_LEVELS),
     )
     emulator = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-cpu", processor]
     found = called(path, ["level", "visits", *SAME], emulator, "aarch64-linux-gnu-gcc")

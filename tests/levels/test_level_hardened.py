@@ -64,7 +64,7 @@ def test_a_library_with_levels_keeps_every_rule(
     module = packer.CSourceModule(SOURCE, functions="auto")
     target = "aarch64-linux-gnu" if "aarch64" in compiler else None
     path = packer.export_library(
-        module, tmp_path / "a.so", target=target, options=[option], cpu=LEVELS
+        module, tmp_path / "a.so", options=[option], build=packer.Build(target=target, cpu=LEVELS)
     )
     assert refused(path) == []
 
@@ -75,7 +75,7 @@ def test_a_hardened_load_chooses_a_level(tmp_path: Path) -> None:
     module = packer.CSourceModule(
         LEVEL_MACRO + "int level(void) { return LEVEL; }\n", functions="auto"
     )
-    path = packer.export_library(module, tmp_path / "a.so", cpu=LEVELS)
+    path = packer.export_library(module, tmp_path / "a.so", build=packer.Build(cpu=LEVELS))
     code = "import runtime, sys\nruntime.harden()\nprint(runtime.load(sys.argv[1])['level']())"
     run = subprocess.run(
         [sys.executable, "-c", code, path],
@@ -91,7 +91,7 @@ def test_no_byte_of_a_constructor_can_change(tmp_path: Path) -> None:
     """From its first instruction to the number of levels."""
     needs.hardware(platform.machine() == "x86_64", "x86-64")
     module = packer.CSourceModule(SOURCE, functions="auto")
-    path = packer.export_library(module, tmp_path / "a.so", cpu=LEVELS)
+    path = packer.export_library(module, tmp_path / "a.so", build=packer.Build(cpu=LEVELS))
     data = bytearray(path.read_bytes())
     start = data.index(bytes.fromhex("f30f1efa 53 55 4154"))
     end = data.index(b"x86-64-v2\0", start) - 4

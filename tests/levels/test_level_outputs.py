@@ -30,7 +30,7 @@ TWO = ("x86-64-v1", "x86-64-v2")
 @pytest.mark.parametrize("suffix", ["o", "a", "tar"])
 def test_deferred_link(suffix, tmp_path) -> None:
     """`packer link` makes the same library of it, record included."""
-    made = export(tmp_path, SOURCE, cpu=TWO, name=f"model.{suffix}")
+    made = export(tmp_path, SOURCE, name=f"model.{suffix}", build=packer.Build(cpu=TWO))
     path = packer.link_library([made], tmp_path / "model.so")
     report = packer.inspect_library(path)
     assert report.cpu is not None
@@ -48,7 +48,9 @@ def test_two_system_libraries_in_one_library(tmp_path) -> None:
     for number in (1, 2):
         prefix = f"net{number}_"
         options = {"system_lib": True, "c_symbol_prefix": prefix}
-        models.append(export(tmp_path, SOURCE, cpu=TWO, name=f"{prefix}.o", **options))
+        models.append(
+            export(tmp_path, SOURCE, name=f"{prefix}.o", **options, build=packer.Build(cpu=TWO))
+        )
     main = tmp_path / "main.c"
     main.write_text(
         "#include <stdio.h>\nlong net1_level(void); long net2_level(void); int names;\n"
@@ -65,7 +67,9 @@ def test_two_system_libraries_in_one_library(tmp_path) -> None:
 
 def test_declared_visibility(tmp_path) -> None:
     """The record stays visible; variables do not."""
-    path = export(tmp_path, SOURCE, cpu=TWO, visibility="declared")
+    path = export(
+        tmp_path, SOURCE, output=packer.Output(visibility="declared"), build=packer.Build(cpu=TWO)
+    )
     names = subprocess.check_output(["nm", "-D", "--defined-only", path], text=True).split()
     assert "__packer_cpu_levels" in names
     assert "counter" not in names
@@ -75,7 +79,7 @@ def test_declared_visibility(tmp_path) -> None:
 def test_weights_alone_ignore_levels(tmp_path) -> None:
     """There is no host code."""
     module = runtime.ConstLoaderModule({}, {})
-    path = packer.export_library(module, tmp_path / "a.so", cpu=TWO)
+    path = packer.export_library(module, tmp_path / "a.so", build=packer.Build(cpu=TWO))
     assert packer.inspect_library(path).cpu is None
 
 

@@ -139,7 +139,9 @@ def library(tmp_path_factory) -> tuple[Path, list[str]]:
     """The library, and the steps of its export."""
     needs.hardware(os.uname().machine == "x86_64", "an x86-64 processor")
     path, steps = tmp_path_factory.mktemp("code") / "code.so", []
-    packer.export_library(make_module(), path, cpu=X86_LEVELS, progress=steps.append)
+    packer.export_library(
+        make_module(), path, progress=steps.append, build=packer.Build(cpu=X86_LEVELS)
+    )
     return path, steps
 
 
@@ -182,7 +184,7 @@ def test_every_linker_gives_the_same_results(linker, tmp_path) -> None:
     needs.linker(linker)
     options = [f"-fuse-ld={linker}"]
     path = packer.export_library(
-        make_module(), tmp_path / "code.so", cpu=X86_LEVELS[:2], options=options
+        make_module(), tmp_path / "code.so", options=options, build=packer.Build(cpu=X86_LEVELS[:2])
     )
     for i, (_, model) in enumerate(each_level(path, X86_LEVELS[:2])):
         expected = [result(i + 2) for result in EXPECTED.values()]
@@ -194,7 +196,9 @@ def test_clang_gives_the_same_results(tmp_path, monkeypatch) -> None:
     needs.hardware(os.uname().machine == "x86_64", "an x86-64 processor")
     monkeypatch.setenv("CC", needs.program("clang"))
     monkeypatch.setenv("CXX", needs.program("clang++"))
-    path = packer.export_library(make_module(), tmp_path / "code.so", cpu=X86_LEVELS[:2])
+    path = packer.export_library(
+        make_module(), tmp_path / "code.so", build=packer.Build(cpu=X86_LEVELS[:2])
+    )
     for i, (_, model) in enumerate(each_level(path, X86_LEVELS[:2])):
         expected = [result(i + 2) for result in EXPECTED.values()]
         assert [model[function]() for function in EXPECTED] == expected

@@ -27,13 +27,15 @@ needs.hardware(os.uname().machine == "x86_64", "x86-64")
 def test_names(cpu, expected, tmp_path) -> None:
     """Of levels; nothing is written."""
     with pytest.raises(packer.ExportError, match=expected):
-        export(tmp_path, SOURCE, cpu=cpu)
+        export(tmp_path, SOURCE, build=packer.Build(cpu=cpu))
     assert not (tmp_path / "model.so").exists()
 
 
 def test_no_level_is_the_default(tmp_path) -> None:
     """As packer.toml without the key has it."""
-    made = {export(tmp_path, SOURCE, cpu=cpu).read_bytes() for cpu in (None, (), [])}
+    made = {
+        export(tmp_path, SOURCE, build=packer.Build(cpu=cpu)).read_bytes() for cpu in (None, (), [])
+    }
     assert len(made) == 1
     assert packer.inspect_library(tmp_path / "model.so").cpu is None
 
@@ -53,7 +55,7 @@ def test_levels_of_another_machine(cpu, target, expected, tmp_path) -> None:
     """The target decides which levels there are."""
     needs.program(f"{target}-gcc")
     with pytest.raises(packer.ExportError, match=expected):
-        export(tmp_path, SOURCE, cpu=cpu, target=target)
+        export(tmp_path, SOURCE, build=packer.Build(cpu=cpu, target=target))
 
 
 @pytest.mark.parametrize("option", ["-march=haswell", "-mcpu=power9"])
@@ -61,7 +63,7 @@ def test_processor_in_the_options_of_a_source(option, tmp_path) -> None:
     """Such code would run at a level that it is not for."""
     module = packer.CSourceModule(SOURCE, options=[option])
     with pytest.raises(packer.ExportError, match=f"option '{option}' beside CPU levels.*; drop"):
-        packer.export_library(module, tmp_path / "a.so", cpu=["x86-64-v2"])
+        packer.export_library(module, tmp_path / "a.so", build=packer.Build(cpu=["x86-64-v2"]))
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
@@ -70,7 +72,9 @@ def test_link_time_optimisation(compiler, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("CC", needs.program(compiler))
     module = packer.CSourceModule(SOURCE, options=["-flto"])
     with pytest.raises(packer.ExportError, match="-flto, expected machine code.*; drop -flto"):
-        packer.export_library(module, tmp_path / "a.so", cpu=["x86-64-v2", "x86-64-v3"])
+        packer.export_library(
+            module, tmp_path / "a.so", build=packer.Build(cpu=["x86-64-v2", "x86-64-v3"])
+        )
 
 
 def test_linker_that_compiles_sources(tmp_path) -> None:
@@ -81,7 +85,10 @@ def test_linker_that_compiles_sources(tmp_path) -> None:
 
     with pytest.raises(packer.ExportError, match="cpu: fcompile compiles sources, expected"):
         packer.export_library(
-            packer.CSourceModule(SOURCE), tmp_path / "a.so", cpu=["x86-64-v2"], fcompile=fcompile
+            packer.CSourceModule(SOURCE),
+            tmp_path / "a.so",
+            fcompile=fcompile,
+            build=packer.Build(cpu=["x86-64-v2"]),
         )
 
 
@@ -93,7 +100,9 @@ def test_function_that_no_source_defines(tmp_path) -> None:
     other = packer.CSourceModule("", functions={"missing": "int(int x)"})
     module.import_module(other)
     with pytest.raises(packer.ToolchainError, match=text):
-        packer.export_library(module, tmp_path / "a.so", cpu=["x86-64-v2", "x86-64-v3"])
+        packer.export_library(
+            module, tmp_path / "a.so", build=packer.Build(cpu=["x86-64-v2", "x86-64-v3"])
+        )
 
 
 def test_messages_name_the_source(tmp_path) -> None:
@@ -101,7 +110,9 @@ def test_messages_name_the_source(tmp_path) -> None:
     (tmp_path / "mine.c").write_text("int f(void) { return }")
     module = packer.CSourceModule(tmp_path / "mine.c")
     with pytest.raises(packer.ToolchainError, match="compiling .*mine.c") as caught:
-        packer.export_library(module, tmp_path / "a.so", cpu=["x86-64-v2", "x86-64-v3"])
+        packer.export_library(
+            module, tmp_path / "a.so", build=packer.Build(cpu=["x86-64-v2", "x86-64-v3"])
+        )
     assert "lib0" not in str(caught.value)
 
 
@@ -109,5 +120,7 @@ def test_warnings_are_shown_once(tmp_path, capfd) -> None:
     """The compiler would repeat them for each level."""
     source = "int f(void) { int x; return x; }"
     module = packer.CSourceModule(source, options=["-Wall"], functions="auto")
-    packer.export_library(module, tmp_path / "a.so", cpu=["x86-64-v2", "x86-64-v3"])
+    packer.export_library(
+        module, tmp_path / "a.so", build=packer.Build(cpu=["x86-64-v2", "x86-64-v3"])
+    )
     assert capfd.readouterr().err.count("-Wuninitialized") == 1

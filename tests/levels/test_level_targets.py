@@ -59,7 +59,9 @@ def test_levels_of_aarch64(processor, level, expected, tmp_path) -> None:
     """Each processor runs the best level that it has."""
     needs.program("aarch64-linux-gnu-gcc", "qemu-aarch64")
     target = "aarch64-linux-gnu"
-    path = packer.export_library(c_module(), tmp_path / "arm.so", target=target, cpu=ARM_LEVELS)
+    path = packer.export_library(
+        c_module(), tmp_path / "arm.so", build=packer.Build(target=target, cpu=ARM_LEVELS)
+    )
     emulator = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-cpu", processor]
     assert called(path, FUNCTIONS, emulator, **ARM) == [level, *expected]
 
@@ -70,7 +72,9 @@ def test_levels_of_several_machines(tmp_path) -> None:
     both = ["x86-64-v2", "armv8.2-a", "x86-64-v3"]
     found = {}
     for target in ("x86_64-linux-gnu", "aarch64-linux-gnu"):
-        path = packer.export_library(c_module(), tmp_path / "a.so", target=target, cpu=both)
+        path = packer.export_library(
+            c_module(), tmp_path / "a.so", build=packer.Build(target=target, cpu=both)
+        )
         levels = packer.inspect_library(path).cpu
         found[target] = levels and levels.levels
     assert found == {
@@ -85,7 +89,9 @@ def test_llvm_modules_of_aarch64(tmp_path) -> None:
     module = c_module()
     module.import_module(packer.LLVMModule(ir, functions={"twice": "int64_t(void)"}))
     target = "aarch64-linux-gnu"
-    path = packer.export_library(module, tmp_path / "arm.so", target=target, cpu=ARM_LEVELS)
+    path = packer.export_library(
+        module, tmp_path / "arm.so", build=packer.Build(target=target, cpu=ARM_LEVELS)
+    )
     emulator = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-cpu", "max"]
     assert called(path, ["level", "twice"], emulator, **ARM) == [9, 42]
 
@@ -95,7 +101,9 @@ def test_levels_with_musl(processor, level, expected, tmp_path, monkeypatch) -> 
     """There is no IFUNC in musl: a constructor chooses the level."""
     needs.hardware(os.uname().machine == "x86_64", "an x86-64 processor")
     monkeypatch.setenv("CC", needs.program("musl-gcc"))
-    path = packer.export_library(c_module(), tmp_path / "musl.so", cpu=X86_LEVELS)
+    path = packer.export_library(
+        c_module(), tmp_path / "musl.so", build=packer.Build(cpu=X86_LEVELS)
+    )
     dynamic = subprocess.check_output([needs.program("readelf"), "-d", path], text=True)
     assert "libc.so.6" not in dynamic
     emulator = ["qemu-x86_64", "-cpu", processor]
@@ -118,7 +126,7 @@ def test_python_on_an_older_processor(processor, level, expected, tmp_path) -> N
     python = shutil.which("python3", path="/usr/bin")
     if python is None:
         needs.program("/usr/bin/python3")
-    path = packer.export_library(c_module(), tmp_path / "a.so", cpu=X86_LEVELS)
+    path = packer.export_library(c_module(), tmp_path / "a.so", build=packer.Build(cpu=X86_LEVELS))
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [needs.program("qemu-x86_64"), "-cpu", processor, python, "-S", "program.py"]
     environment = {"PYTHONPATH": str(Path(runtime.__file__).parents[1]), "PATH": "/usr/bin"}
@@ -154,7 +162,7 @@ def test_every_kind_of_host_code_has_levels(tmp_path) -> None:
     module = c_module()
     module.import_module(packer.LLVMModule(ir, functions={"llvm": "int32_t(void)"}))
     module.import_module(packer.StaticLibraryModule(archives, {"archived": "int(void)"}))
-    path = packer.export_library(module, tmp_path / "a.so", cpu=X86_LEVELS)
+    path = packer.export_library(module, tmp_path / "a.so", build=packer.Build(cpu=X86_LEVELS))
     found = [
         [model[name]() for name in ("level", "llvm", "archived")] for _, model in each_level(path)
     ]
@@ -168,7 +176,9 @@ def test_native_is_this_processor_for_llvm_too(expected, tmp_path) -> None:
     ir = "define i32 @llvm() { %y = call i32 @level()  ret i32 %y }\ndeclare i32 @level()"
     module = c_module()
     module.import_module(packer.LLVMModule(ir, functions={"llvm": "int32_t(void)"}))
-    model = runtime.load(packer.export_library(module, tmp_path / "a.so", cpu="native"))
+    model = runtime.load(
+        packer.export_library(module, tmp_path / "a.so", build=packer.Build(cpu="native"))
+    )
     assert [model[name]() for name in FUNCTIONS[1:]] == expected
     assert model["llvm"]() == model["level"]()
 
@@ -184,7 +194,7 @@ print(json.dumps([model[name]() for name in sys.argv[2:]]))
 def test_tvm_ffi_loads_a_level(level, expected, tmp_path, monkeypatch) -> None:
     """The forced one, else the best."""
     needs.hardware(os.uname().machine == "x86_64", "an x86-64 processor")
-    path = packer.export_library(c_module(), tmp_path / "a.so", cpu=X86_LEVELS)
+    path = packer.export_library(c_module(), tmp_path / "a.so", build=packer.Build(cpu=X86_LEVELS))
     monkeypatch.setenv("DSO_CPU", level)
     number, *found = run_python(THEIRS, str(path), *FUNCTIONS)
     assert found == expected
@@ -198,7 +208,10 @@ def test_thread_local_of_ir_is_of_the_lowest_level(tmp_path) -> None:
     module, steps = packer.LLVMModule(ir, functions={"f": "int32_t(void)"}), []
     levels = ("armv8-a", "armv9-a")
     packer.export_library(
-        module, tmp_path / "a.o", target="aarch64-linux-gnu", cpu=levels, progress=steps.append
+        module,
+        tmp_path / "a.o",
+        progress=steps.append,
+        build=packer.Build(target="aarch64-linux-gnu", cpu=levels),
     )
     assert any(
         step.startswith("armv8-a only: <LLVMModule '") and step.endswith("thread-local variables")

@@ -60,7 +60,7 @@ def export(path: Path) -> int:
     for module in packer.operators.modules("matmul"):
         root.import_module(module)
     counted = Counted()
-    packer.export_library(root, path, cpu=LEVELS, progress=counted)
+    packer.export_library(root, path, progress=counted, build=packer.Build(cpu=LEVELS))
     return counted.cached
 
 

@@ -37,7 +37,9 @@ def make_wheel(folder: Path) -> Path:
     root = packer.CSourceModule(source, functions={"twice": "long(long a)"})
     root.import_module(runtime.DeviceModule("cuda", b"payload" * 1000, "ptx", []))
     options = [f"-L{folder}", "-ldoubled"]
-    packer.export_library(root, folder / "model.so", embed="segment", options=options)
+    packer.export_library(
+        root, folder / "model.so", options=options, build=packer.Build(embed="segment")
+    )
     wheel = folder / "model-1-py3-none-linux_x86_64.whl"
     with zipfile.ZipFile(wheel, "w") as file:
         file.write(folder / "model.so", "model/model.so")

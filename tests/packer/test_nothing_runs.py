@@ -63,7 +63,7 @@ def with_blob(folder: Path) -> Path:
     """An export with constants."""
     root = module(folder / "model.mark")
     root.import_module(runtime.ConstLoaderModule({"w": np.arange(6, dtype=np.float32)}, {}))
-    return packer.export_library(root, folder / "model.so", sbom=True)
+    return packer.export_library(root, folder / "model.so", output=packer.Output(sbom=True))
 
 
 def nested(folder: Path) -> Path:

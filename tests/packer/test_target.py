@@ -74,4 +74,6 @@ def test_compiler_for_a_refused_target_is_never_started(embed, tmp_path) -> None
     root = packer.CSourceModule("int f(void) { return 0; }", functions={"f": "int(void)"})
     root.import_module(runtime.DeviceModule("cuda", b"data", "ptx", []))
     with pytest.raises(packer.ExportError, match="'x86_64-w64-mingw32': Windows uses PE files"):
-        packer.export_library(root, tmp_path / "lib.so", embed=embed, fcompile=fcompile)
+        packer.export_library(
+            root, tmp_path / "lib.so", fcompile=fcompile, build=packer.Build(embed=embed)
+        )

@@ -45,7 +45,9 @@ def library(tmp_path: Path, mark: Path) -> Path:
     root.import_module(
         runtime.SafetensorsModule(safetensors({"w": np.arange(6, dtype=np.float32)}))
     )
-    path = packer.export_library(root, tmp_path / "outer.so", metadata={"trained": "today"})
+    path = packer.export_library(
+        root, tmp_path / "outer.so", output=packer.Output(metadata={"trained": "today"})
+    )
     mark.unlink()
     return path
 
@@ -111,7 +113,9 @@ def test_a_program_without_host_code_runs(tmp_path: Path) -> None:
 def test_a_library_of_another_machine_opens(tmp_path: Path) -> None:
     """Its data is the same; a load refuses it."""
     root = runtime.SafetensorsModule(safetensors({"w": np.arange(6, dtype=np.float32)}))
-    path = packer.export_library(root, tmp_path / "arm.so", target="aarch64-linux-gnu")
+    path = packer.export_library(
+        root, tmp_path / "arm.so", build=packer.Build(target="aarch64-linux-gnu")
+    )
     assert np.array_equal(runtime.open_data(path).weights["w"], np.arange(6))
     if path.read_bytes()[18] != Path("/proc/self/exe").read_bytes()[18]:
         with pytest.raises(runtime.LibraryLoadError, match="aarch64|AArch64"):

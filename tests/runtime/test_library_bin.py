@@ -146,7 +146,9 @@ def test_library_is_restored_as_its_tree(embed, tmp_path) -> None:
     inner = runtime.DeviceModule("cuda", b"ptx text", "ptx", [KERNEL])
     outer = runtime.DeviceModule("opencl", b"cl text", "cl", [])
     outer.set_imports([inner])
-    path = packer.export_library(host(outer), tmp_path / "model.so", format="tvm-ffi", embed=embed)
+    path = packer.export_library(
+        host(outer), tmp_path / "model.so", format="tvm-ffi", build=packer.Build(embed=embed)
+    )
     root = runtime.load(path)
     assert root["add"](40, 2) == 42
     (opencl,) = root.imported_modules

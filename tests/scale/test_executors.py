@@ -56,8 +56,10 @@ def test_the_bytes_are_those_of_an_export_alone(
     alone = packer.export_library(module, tmp_path / "alone.so").read_bytes()
     wrong = packer.CSourceModule("int twice(int x) { return y; }", functions={"twice": "int(int)"})
     with started() as executor:
-        path = packer.export_library(module, tmp_path / "far.so", executor=executor)
+        path = packer.export_library(
+            module, tmp_path / "far.so", build=packer.Build(executor=executor)
+        )
         with pytest.raises(ToolchainError, match="undeclared"):
-            packer.export_library(wrong, path, executor=executor)
+            packer.export_library(wrong, path, build=packer.Build(executor=executor))
     assert path.read_bytes() == alone
     assert runtime.load(path)["twice"](21) == 42

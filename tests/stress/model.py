@@ -44,7 +44,7 @@ def export(output: Path, version: int, weights: Path, *, embed: Embed = "auto") 
     source = f"int version(void) {{ return {version}; }}"
     root = packer.CSourceModule(source, functions={"version": "int(void)"})
     root.import_module(runtime.SafetensorsModule(weights))
-    return packer.export_library(root, output, embed=embed)
+    return packer.export_library(root, output, build=packer.Build(embed=embed))
 
 
 def start_export(output: Path, version: int, weights: Path, **options: object) -> subprocess.Popen:  # type: ignore[type-arg]

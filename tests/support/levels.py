@@ -14,6 +14,7 @@ from .dso_driver import installed_program
 from .paths import C_SOURCES
 
 LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+BUILD = packer.Build(cpu=LEVELS)
 # A feature of each level that no lower level has, as Linux names it.
 _FLAGS = {"x86-64-v1": "lm", "x86-64-v2": "sse4_2", "x86-64-v3": "avx2", "x86-64-v4": "avx512vl"}
 # qemu's processors, and the best level of each.
@@ -45,12 +46,12 @@ def require_levels(*names: str) -> None:
         needs.hardware(_FLAGS[name] in flags, name)
 
 
-def export(folder: Path, *sources: str, cpu=LEVELS, name="model.so", **options) -> Path:
+def export(folder: Path, *sources: str, build=BUILD, name="model.so", **options) -> Path:
     """Export C sources, each a module, for CPU levels."""
     module = packer.CSourceModule(sources[0], functions="auto")
     for source in sources[1:]:
         module.import_module(packer.CSourceModule(source, functions="auto"))
-    return packer.export_library(module, folder / name, cpu=cpu, **options)
+    return packer.export_library(module, folder / name, build=build, **options)
 
 
 def run_c(path: Path, how: str = "dso", *, level: str = "", before=()) -> tuple[str, str]:

@@ -47,4 +47,6 @@ class Pair:
         code = "int half(int x); int quarter(int x) { return half(half(x)); }"
         module = packer.CSourceModule(code, functions={"quarter": "int(int)"})
         options = ["-L.", *(libraries or ["-lhalf"]), f"-Wl,-rpath,{rpath}"]
-        packer.export_library(module, self.model, cwd=self.folder, options=options)
+        packer.export_library(
+            module, self.model, options=options, build=packer.Build(cwd=self.folder)
+        )

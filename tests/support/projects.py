@@ -37,5 +37,7 @@ def refusal(folder: Path, text: str) -> str:
 def exported(found: Project, folder: Path) -> runtime.Module:
     """Export a project and load it."""
     output = folder / "out.so"
-    packer.export_library(found.root, output, entry=found.entry, cwd=found.folder)
+    packer.export_library(
+        found.root, output, entry=found.entry, build=packer.Build(cwd=found.folder)
+    )
     return runtime.load(output)

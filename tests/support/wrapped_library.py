@@ -16,7 +16,7 @@ from packer.declare.declaration import Declaration, FunctionDeclaration
 from packer.declare.glue import Glue
 from packer.declare.redeclaration import redeclarations
 from packer.dialect import Naming
-from packer.embed.contents import checksums_of
+from packer.records import checksums_of
 from packer.target import find_target
 
 INCLUDE = [

@@ -59,18 +59,22 @@ def ours(
     folder = tmp_path_factory.mktemp("legacy")
     functions = {"*": "auto", "shown": False}
     plain = packer.CSourceModule(SOURCE, functions=functions)
-    packer.export_library(plain, folder / "plain.so", entry="half", legacy_calls=True)
+    packer.export_library(
+        plain, folder / "plain.so", entry="half", output=packer.Output(legacy_calls=True)
+    )
     root = runtime.ConstLoaderModule(
         {"w": np.array([2, 3], "float32"), "b": np.ones(1, "float32")}, {"scaled": ["w", "b"]}
     )
     root.import_module(packer.CSourceModule(CONSTANTS, functions="auto"))
-    packer.export_library(root, folder / "constants.so", legacy_calls=True)
+    packer.export_library(root, folder / "constants.so", output=packer.Output(legacy_calls=True))
     nodes = [graphs.null("x"), graphs.null("w"), graphs.op("sum", "add", [0, 1])]
     described = json.dumps(graphs.graph(nodes, [2]))
     model = runtime.GraphExecutorFactory(described, {"w": np.full((2, 3), 0.5, "float32")})
     model.import_module(graphs.host())
-    packer.export_library(model, folder / "graph.so", legacy_calls=True)
-    packer.export_library(ahead(made[0]), folder / "ahead.so", legacy_calls=True)
+    packer.export_library(model, folder / "graph.so", output=packer.Output(legacy_calls=True))
+    packer.export_library(
+        ahead(made[0]), folder / "ahead.so", output=packer.Output(legacy_calls=True)
+    )
     return json.loads(run_script(LEGACY_PYTHON, "run_legacy.py", folder).splitlines()[-1])
 
 

@@ -139,7 +139,9 @@ def test_library_of_another_machine(tmp_path) -> None:
     """It is measured as one of this machine; a wheel has one machine only."""
     needs.program("aarch64-linux-gnu-gcc")
     module = packer.CSourceModule("int f(int a) { return a; }", functions="auto")
-    path = packer.export_library(module, tmp_path / "arm.so", target="aarch64-linux-gnu")
+    path = packer.export_library(
+        module, tmp_path / "arm.so", build=packer.Build(target="aarch64-linux-gnu")
+    )
     assert platform_of([path]).tags == ("manylinux_2_17_aarch64", "manylinux2014_aarch64")
     here = compile_c("int g(void) { return 1; }", tmp_path / "g.so")
     with pytest.raises(packer.ExportError, match="g.so: compiled for x86_64, expected aarch64 as"):

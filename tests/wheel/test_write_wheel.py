@@ -283,7 +283,7 @@ def test_version_and_license_of_the_library(tmp_path) -> None:
         module = packer.CSourceModule("int f(int a) { return a; }", functions="auto")
         metadata = {"version": number, "license": "MIT"}
         path = tmp_path / f"a{number[-1]}.so"
-        paths.append(packer.export_library(module, path, metadata=metadata))
+        paths.append(packer.export_library(module, path, output=packer.Output(metadata=metadata)))
     wheel = packer.write_wheel(paths[0], tmp_path, name="own")
     assert wheel.name.startswith("own-1.5-py3-none-")
     assert "License-Expression: MIT\n" in read(wheel, "own-1.5.dist-info/METADATA")

@@ -197,7 +197,9 @@ def test_the_function_that_is_compiled_is_told(tmp_path: Path) -> None:
     steps: list[str] = []
     module = packer.from_numba(path, progress=steps.append)
     assert steps == [f"import {path.name}", "compile one (1 of 1)"]
-    packer.export_library(module, tmp_path / "script.so", cpu=["x86-64-v2", "x86-64-v3"])
+    packer.export_library(
+        module, tmp_path / "script.so", build=packer.Build(cpu=["x86-64-v2", "x86-64-v3"])
+    )
     assert steps[2:] == [f"compile one for x86-64-v{level} (1 of 1)" for level in (2, 3)]
     words = [*COMMAND, "export", str(tmp_path / "other.so"), "--numba", str(path), "--verbose"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)

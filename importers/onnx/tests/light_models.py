@@ -28,7 +28,9 @@ NEAR = 1e-5
 def difference(name: str, folder: Path) -> float:
     """Export a model to a folder, run it, and return its greatest difference."""
     path = FOLDER / f"light_{name}.onnx"
-    output = packer.export_library(packer.from_onnx(path), folder / f"{name}.so", cpu="native")
+    output = packer.export_library(
+        packer.from_onnx(path), folder / f"{name}.so", build=packer.Build(cpu="native")
+    )
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(path, options)

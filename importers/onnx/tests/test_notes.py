@@ -44,7 +44,9 @@ def test_python_says_what_the_command_line_says(tmp_path: Path, capfd) -> None:
     packer.export_library(packer.from_onnx(network()), tmp_path / "b.so")
     assert capfd.readouterr().err.splitlines() == said
     assert any(LEVELS in line for line in said)
-    packer.export_library(packer.from_onnx(network()), tmp_path / "c.so", cpu="x86-64-v3")
+    packer.export_library(
+        packer.from_onnx(network()), tmp_path / "c.so", build=packer.Build(cpu="x86-64-v3")
+    )
     assert LEVELS not in capfd.readouterr().err
 
 

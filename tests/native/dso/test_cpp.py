@@ -154,7 +154,7 @@ def model(tmp_path_factory) -> Path:
     weight = np.arange(6, dtype="float32").reshape(2, 3)
     module.import_module(runtime.SafetensorsModule(save({"layer.weight": weight})))
     path = tmp_path_factory.mktemp("model") / "model.so"
-    return packer.export_library(module, path, metadata={"version": "1.0"})
+    return packer.export_library(module, path, output=packer.Output(metadata={"version": "1.0"}))
 
 
 def compile_program(compiler: str, standard: str, output: Path, *options: str) -> Path:

@@ -49,7 +49,7 @@ def test_text_is_what_the_export_got(program, tmp_path) -> None:
     """Of every module of the library, as Python's runtime reads it; none without."""
     root = packer.CSourceModule("int f(void) { return 1; }", functions={"f": "int(void)"})
     root.import_module(runtime.DeviceModule("cuda", b"payload", "cubin", []))
-    path = packer.export_library(root, tmp_path / "a.so", metadata=GIVEN)
+    path = packer.export_library(root, tmp_path / "a.so", output=packer.Output(metadata=GIVEN))
     lines = run_program(program, path).splitlines()
     assert [json.loads(line)["metadata"] for line in lines] == [runtime.load(path).metadata] * 2
     plain = packer.export_library(root, tmp_path / "plain.so")
@@ -58,7 +58,7 @@ def test_text_is_what_the_export_got(program, tmp_path) -> None:
 
 def test_system_library_has_its_own(tmp_path) -> None:
     """A model in the program; another prefix has none."""
-    made = model(tmp_path, 1, metadata=GIVEN)
+    made = model(tmp_path, 1, output=packer.Output(metadata=GIVEN))
     header = '#define DSO_SYSTEM_LIB_IMPLEMENTATION\n#include "dso_packer_system_lib.h"\n'
     (tmp_path / "linked.c").write_text(header + PROGRAM)
     linked = tmp_path / "linked"

@@ -187,7 +187,7 @@ def test_a_planted_file_is_not_searched(program, pair) -> None:
     )
     module = packer.CSourceModule(code, functions={"quarter": "int(int)"})
     options = ["-L.", "-lsamplerate", "-lhalf", "-Wl,-rpath,$ORIGIN"]
-    packer.export_library(module, pair.model, cwd=pair.folder, options=options)
+    packer.export_library(module, pair.model, options=options, build=packer.Build(cwd=pair.folder))
     pair.trusted = [pair.model, pair.half]
     planted = pair.folder / "libsamplerate.so.0"
     # Copied when libhalf.so is verified: the search for the other one is over.

@@ -222,7 +222,9 @@ def test_version_and_license_are_constants(tmp_path) -> None:
     """A program can say which model it was compiled for; other metadata is left to the library."""
     host = packer_package.CSourceModule("int one(void) { return 1; }", functions="auto")
     metadata = {"version": '1.2 "beta"', "license": "MIT", "trained": 3}
-    path = packer_package.export_library(host, tmp_path / "geo.so", metadata=metadata)
+    path = packer_package.export_library(
+        host, tmp_path / "geo.so", output=packer_package.Output(metadata=metadata)
+    )
     text = header_text(path, "geo")
     assert '#define GEO_VERSION "1.2 \\042beta\\042"\n#define GEO_LICENSE "MIT"\n' in text
     assert "trained" not in text.lower()

@@ -67,7 +67,9 @@ def module(**options: Any) -> packer.CSourceModule:
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library."""
     folder = tmp_path_factory.mktemp("legacy")
-    return packer.export_library(module(), folder / "legacy.so", legacy_calls=True)
+    return packer.export_library(
+        module(), folder / "legacy.so", output=packer.Output(legacy_calls=True)
+    )
 
 
 def test_plain_names_take_and_return_the_values_of_packed_functions(path) -> None:
@@ -110,12 +112,16 @@ def test_default_libraries_keep_their_c_functions(tmp_path) -> None:
     assert b"plain packed_c" not in path.read_bytes()
 
 
-@pytest.mark.parametrize("options", [{"cpu": ["x86-64-v2", "x86-64-v3"]}, {"embed": "c"}])
-def test_levels_and_trees_get_them_too(tmp_path, options) -> None:
+@pytest.mark.parametrize(
+    "build", [packer.Build(cpu=["x86-64-v2", "x86-64-v3"]), packer.Build(embed="c")]
+)
+def test_levels_and_trees_get_them_too(tmp_path, build) -> None:
     """The dispatcher of CPU levels is renamed; the tree stays where the embedder places it."""
     root = module()
     root.import_module(runtime.ConstLoaderModule({}, {}))
-    path = packer.export_library(root, tmp_path / "m.so", legacy_calls=True, **options)
+    path = packer.export_library(
+        root, tmp_path / "m.so", build=build, output=packer.Output(legacy_calls=True)
+    )
     assert call(ctypes.CDLL(str(path)), "twice", 4) == 8
     assert runtime.load(path).imported_modules[0].type_key == "const_loader"
 
@@ -123,8 +129,8 @@ def test_levels_and_trees_get_them_too(tmp_path, options) -> None:
 def test_models_of_a_program_register_packed_functions(tmp_path) -> None:
     """With the prefix of the model, by which TVM's system library finds them."""
     model = tmp_path / "net1.o"
-    options = {"system_lib": True, "c_symbol_prefix": "net1_", "legacy_calls": True}
-    packer.export_library(module(), model, **options)
+    output = packer.Output(legacy_calls=True)
+    packer.export_library(module(), model, output=output, system_lib=True, c_symbol_prefix="net1_")
     noted = tmp_path / "noted.c"
     noted.write_text(
         "#include <string.h>\nvoid *found;\n"
@@ -165,7 +171,7 @@ def test_a_function_that_tvm_cannot_call_is_refused(tmp_path, source, declared, 
         packer.export_library(
             packer.CSourceModule(source, functions={"f": declared}),
             tmp_path / "f.so",
-            legacy_calls=True,
+            output=packer.Output(legacy_calls=True),
         )
     assert message in str(e.value)
     assert not list(tmp_path.iterdir())
@@ -183,9 +189,9 @@ def test_functions_of_other_libraries_need_another_name(tmp_path) -> None:
                 "^legacy_calls: function 'cbrt' is defined by another library, .* symbol = 'cbrt'"
             )
             with pytest.raises(packer.ExportError, match=text):
-                packer.export_library(header, path, legacy_calls=True)
+                packer.export_library(header, path, output=packer.Output(legacy_calls=True))
         else:
-            packer.export_library(header, path, legacy_calls=True)
+            packer.export_library(header, path, output=packer.Output(legacy_calls=True))
             assert abs(call(ctypes.CDLL(str(path)), "root", 27.0) - 3) < 1e-12
 
 
@@ -195,14 +201,18 @@ def test_an_addon_that_calls_a_c_function_is_refused(tmp_path) -> None:
         "long add(long, long);\nlong g(void) { return add(1, 2); }", tmp_path / "g.o", "-c"
     )
     with pytest.raises(packer.ExportError, match=r"g\.o calls add, .* not an addon$"):
-        packer.export_library(module(), tmp_path / "m.so", legacy_calls=True, addons=[caller])
+        packer.export_library(
+            module(), tmp_path / "m.so", addons=[caller], output=packer.Output(legacy_calls=True)
+        )
 
 
 def test_packed_functions_of_the_user_stay(tmp_path) -> None:
     """A function that is packed itself keeps its name."""
     source = "int f(void *a, void *c, int n, void *r, int *rc, void *h) { return n == 0 ? 0 : 5; }"
     root = packer.CSourceModule(source, functions=["f"])
-    library = ctypes.CDLL(str(packer.export_library(root, tmp_path / "f.so", legacy_calls=True)))
+    library = ctypes.CDLL(
+        str(packer.export_library(root, tmp_path / "f.so", output=packer.Output(legacy_calls=True)))
+    )
     assert library.f(None, None, 0, None, None, None) == 0
 
 
@@ -213,6 +223,8 @@ def test_exceptions_of_cpp_are_errors(tmp_path) -> None:
         'extern "C" long f(long n) { return std::vector<long>(3, n).at(n); }\n'
     )
     root = packer.CSourceModule(source, fmt="cc", functions={"f": "long(long n)"})
-    library = ctypes.CDLL(str(packer.export_library(root, tmp_path / "f.so", legacy_calls=True)))
+    library = ctypes.CDLL(
+        str(packer.export_library(root, tmp_path / "f.so", output=packer.Output(legacy_calls=True)))
+    )
     assert call(library, "f", 2) == 2
     assert call(library, "f", 3).startswith("IndexError: vector::")

@@ -170,7 +170,9 @@ def cross_gcc() -> None:
 
 def export(root: packer.CSourceModule, tmp_path: Path, **options) -> Path:
     """Export for riscv64."""
-    return packer.export_library(root, tmp_path / "lib.so", target=RISCV, **options)
+    return packer.export_library(
+        root, tmp_path / "lib.so", **options, build=packer.Build(target=RISCV)
+    )
 
 
 def host(**options) -> packer.CSourceModule:

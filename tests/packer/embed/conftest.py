@@ -20,5 +20,7 @@ def linked(request, tmp_path_factory) -> tuple[Path, Path]:
     path, before = folder / "lib.so", folder / "before.so"
     options = [f"-fuse-ld={request.param}", "-Wl,--build-id"]
     fcompile = keeping_linked(before)
-    packer.export_library(host(), path, embed="segment", fcompile=fcompile, options=options)
+    packer.export_library(
+        host(), path, fcompile=fcompile, options=options, build=packer.Build(embed="segment")
+    )
     return path, before

@@ -22,7 +22,7 @@ def test_array_that_no_compiler_takes_is_refused_at_once(tmp_path) -> None:
     with big.open("wb") as file:
         file.truncate((16 << 20) + 1)
     with pytest.raises(packer.ExportError, match="use embed='segment' for a library, or"):
-        packer.export_library(Weights(big), tmp_path / "lib.so", embed="c")
+        packer.export_library(Weights(big), tmp_path / "lib.so", build=packer.Build(embed="c"))
 
 
 def test_array_is_written_as_it_is_read(tmp_path) -> None:
@@ -42,7 +42,9 @@ def test_llvm_takes_large_bytes_from_a_file(nbytes, way, tmp_path) -> None:
     source = tmp_path / "weights"
     source.write_bytes(os.urandom(nbytes))
     path = tmp_path / "lib.so"
-    packer.export_library(Weights(source), path, embed="llvm", workspace_dir=tmp_path)
+    packer.export_library(
+        Weights(source), path, workspace_dir=tmp_path, build=packer.Build(embed="llvm")
+    )
     kept = list(tmp_path.glob("packer-*/__tvm_dev_mblob.bin"))
     assert len(kept) == (way == "incbin")
     assert source.read_bytes() in path.read_bytes()

@@ -67,13 +67,15 @@ OPTIONS = [
 def test_link_option_leaves_the_way(option, tmp_path) -> None:
     """The segment works with garbage collection, LTO, other layouts, and no build id."""
     assert works(
-        packer.export_library(host(), tmp_path / "lib.so", embed="segment", options=[option])
+        packer.export_library(
+            host(), tmp_path / "lib.so", options=[option], build=packer.Build(embed="segment")
+        )
     )
 
 
 def test_all_symbols_move_with_the_placeholder(tmp_path) -> None:
     """In .symtab as in .dynsym, and the section's own symbol."""
-    path = packer.export_library(host(), tmp_path / "lib.so", embed="segment")
+    path = packer.export_library(host(), tmp_path / "lib.so", build=packer.Build(embed="segment"))
     listed = subprocess.run(["readelf", "-sSW", path], capture_output=True, text=True, check=True)
     section = re.search(r"\[ *(\d+)\] \.packer\.blob +PROGBITS +(\w+)", listed.stdout)
     assert section is not None

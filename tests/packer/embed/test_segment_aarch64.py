@@ -64,7 +64,9 @@ def export_for_aarch64(linker: str, folder: Path) -> Path:
         (folder / "bin" / program).symlink_to(f"/usr/bin/{program}")
     options = [f"-B{folder}/bin", f"-fuse-ld={linker}"]
     fcompile = packer.cross_compiler(AARCH64, options=options)
-    return packer.export_library(host(), folder / "lib.so", embed="segment", fcompile=fcompile)
+    return packer.export_library(
+        host(), folder / "lib.so", fcompile=fcompile, build=packer.Build(embed="segment")
+    )
 
 
 @pytest.mark.parametrize("page", [None, LARGE_PAGE], ids=["4 KiB pages", "64 KiB pages"])

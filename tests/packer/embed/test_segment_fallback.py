@@ -65,7 +65,9 @@ def test_linker_that_leaves_no_place_is_an_error_for_embed_segment(tmp_path) -> 
     options = discarding(".note.packer", tmp_path)
     text = "the linker wrote no PT_NOTE for section .note.packer; use embed='llvm'"
     with pytest.raises(packer.ToolchainError, match=text):
-        packer.export_library(host(), tmp_path / "lib.so", embed="segment", options=options)
+        packer.export_library(
+            host(), tmp_path / "lib.so", options=options, build=packer.Build(embed="segment")
+        )
     assert not (tmp_path / "lib.so").exists()
 
 
@@ -81,7 +83,9 @@ def test_library_without_section_headers_falls_back(tmp_path) -> None:
 
     text = "segment' is not possible: the linker wrote no section headers"
     with pytest.raises(packer.ToolchainError, match=text):
-        packer.export_library(host(), tmp_path / "a.so", embed="segment", fcompile=fcompile)
+        packer.export_library(
+            host(), tmp_path / "a.so", fcompile=fcompile, build=packer.Build(embed="segment")
+        )
     assert works(packer.export_library(host(), tmp_path / "b.so", fcompile=fcompile))
 
 
@@ -94,4 +98,6 @@ def test_wrong_linker_output_is_detected_before_the_blob_is_placed(make, tmp_pat
         Path(output).write_bytes(make(Path(output).read_bytes()))
 
     with pytest.raises(packer.ToolchainError, match="its output is wrong"):
-        packer.export_library(host(), tmp_path / "lib.so", embed="segment", fcompile=fcompile)
+        packer.export_library(
+            host(), tmp_path / "lib.so", fcompile=fcompile, build=packer.Build(embed="segment")
+        )

@@ -43,14 +43,14 @@ def test_missing_compiler_in_cc_is_an_error(tmp_path, monkeypatch) -> None:
         packer.export_library(carried(), tmp_path / "lib.so")
 
 
-@pytest.mark.parametrize("given", ["fcompile", "options", "addons", "embed"])
+@pytest.mark.parametrize("given", ["fcompile", "options", "addons", "build"])
 def test_linker_runs_where_something_is_for_it(given, tmp_path, compile_object) -> None:
     """An fcompile, options, addons, or another embedder."""
     value = {
         "fcompile": packer.create_shared,
         "options": ["-Wl,-soname,mine.so"],
         "addons": [compile_object("int more(void) { return 7; }")],
-        "embed": "llvm",
+        "build": packer.Build(embed="llvm"),
     }[given]
     steps: list[str] = []
     path = packer.export_library(

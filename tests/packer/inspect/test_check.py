@@ -421,7 +421,9 @@ def test_what_tvm_to_2025_would_call_is_named(tmp_path) -> None:
     assert found.status == "pass"
     assert found.detail.startswith("must not call f and 1 more: a C function")
     assert found.detail.endswith("; export with --legacy-calls for it")
-    path = packer.export_library(root, tmp_path / "legacy.so", legacy_calls=True)
+    path = packer.export_library(
+        root, tmp_path / "legacy.so", output=packer.Output(legacy_calls=True)
+    )
     assert (
         by_name(path)["TVM to 2025"].detail
         == "plain names are packed C functions, which it can call"

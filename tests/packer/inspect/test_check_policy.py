@@ -77,7 +77,7 @@ def test_exports_pass(
     monkeypatch.setenv("CC", needs.program(compiler))
     needs.linker(linker)
     assert failed(library(tmp_path / "a.so", options=[f"-fuse-ld={linker}"])) == []
-    more = library(tmp_path / "b.so", sbom=True, signature_room=8192)
+    more = library(tmp_path / "b.so", output=packer.Output(sbom=True, signature_room=8192))
     assert failed(more) == []
 
 
@@ -97,7 +97,7 @@ def test_a_model_passes(tmp_path: Path) -> None:
 def test_another_machine(tmp_path: Path) -> None:
     """AArch64 code is followed on every machine."""
     needs.program("aarch64-linux-gnu-gcc")
-    assert failed(library(tmp_path / "a.so", target="aarch64-linux-gnu")) == []
+    assert failed(library(tmp_path / "a.so", build=packer.Build(target="aarch64-linux-gnu"))) == []
 
 
 def test_older_libraries_pass() -> None:

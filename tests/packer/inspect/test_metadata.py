@@ -29,11 +29,12 @@ GIVEN = {
 SCHEMA = json.loads((DOCS / "inspect.schema.json").read_text())
 
 
-def export(path: Path, metadata: dict[str, object] | None = None, **options) -> Path:
+def export(path: Path, metadata: dict[str, object] | None = None, soname=None) -> Path:
     """A library without code."""
     root = runtime.ConstLoaderModule({"w": b"1234"}, {})
     given = GIVEN if metadata is None else metadata
-    return packer.export_library(root, path, metadata=given, **options)
+    output = packer.Output(metadata=given, soname=soname)
+    return packer.export_library(root, path, output=output)
 
 
 def test_report_has_it(tmp_path) -> None:
@@ -81,7 +82,9 @@ def test_extracted_project_packs_the_same_bytes(tmp_path) -> None:
     project = read_project(tmp_path / "out" / "packer.toml")
     assert (project.metadata, project.soname) == (GIVEN, "liba.so.1")
     again = packer.export_library(
-        project.root, tmp_path / "b.so", metadata=project.metadata, soname=project.soname
+        project.root,
+        tmp_path / "b.so",
+        output=packer.Output(metadata=project.metadata, soname=project.soname),
     )
     assert again.read_bytes() == path.read_bytes()
 
@@ -99,6 +102,7 @@ def test_malformed_record_is_a_problem(compile_library, text) -> None:
 def test_model_in_a_system_library_is_described(tmp_path) -> None:
     """That of the one model; with two, none is the library's."""
     host = packer.CSourceModule("int f(void) { return 1; }", functions={"f": "int(void)"})
-    options = {"system_lib": True, "c_symbol_prefix": "net1_", "metadata": {"version": "1"}}
+    output = packer.Output(metadata={"version": "1"})
+    options = {"system_lib": True, "c_symbol_prefix": "net1_", "output": output}
     one = packer.export_library(host, tmp_path / "1.so", **options)
     assert open_library(one).report.metadata == {"version": "1"}

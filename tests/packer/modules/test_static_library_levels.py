@@ -79,7 +79,7 @@ def test_output_that_is_a_file_of_a_level_is_refused(files) -> None:
     for path in files.values():
         before = path.read_bytes()
         with pytest.raises(packer.ExportError, match="is also an input"):
-            packer.export_library(module, path, cpu=list(files))
+            packer.export_library(module, path, build=packer.Build(cpu=list(files)))
         assert path.read_bytes() == before
 
 
@@ -94,7 +94,9 @@ def test_packer_toml_has_a_file_for_each_level(files, tmp_path) -> None:
     )
     project = read_project(project_file)
     assert [Path(path).name for path in project.inputs.paths[1:]] == ["fast-v2.a", "fast-v4.o"]
-    path = packer.export_library(project.root, tmp_path / "a.so", cpu=project.cpu)
+    path = packer.export_library(
+        project.root, tmp_path / "a.so", build=packer.Build(cpu=project.cpu)
+    )
     levels = {name: model["level"]() for name, model in each_level(path, project.cpu)}
     assert levels == {name: int(name[-1]) for name in levels}
     assert "x86-64-v2" in levels

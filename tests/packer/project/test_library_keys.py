@@ -21,7 +21,9 @@ def test_keys_become_the_metadata_of_the_library(folder) -> None:
     expected = {"version": "1.0", "license": "MIT", "z": [1, 2.5], "a": {"on": True}}
     assert list(project.metadata.items()) == list(expected.items())
     assert project.soname == "libadd.so.1"
-    made = packer.export_library(project.root, folder / "a.so", metadata=project.metadata)
+    made = packer.export_library(
+        project.root, folder / "a.so", output=packer.Output(metadata=project.metadata)
+    )
     assert runtime.load(made).metadata == expected
 
 

@@ -55,8 +55,10 @@ def tree(folder: Path) -> packer.CSourceModule:
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A library with its bill."""
     folder = tmp_path_factory.mktemp("sbom")
-    options = {"options": ["-lm", "-Wl,-O1"], "metadata": METADATA}
-    return packer.export_library(tree(folder), folder / "model.so", sbom=True, **options)
+    output = packer.Output(metadata=METADATA, sbom=True)
+    return packer.export_library(
+        tree(folder), folder / "model.so", options=["-lm", "-Wl,-O1"], output=output
+    )
 
 
 def parts_of(bill: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -123,8 +125,10 @@ def test_document_has_the_compilers(exported) -> None:
 
 def test_same_inputs_give_the_same_bytes(exported, tmp_path) -> None:
     """In another folder; nothing depends on time or chance."""
-    options = {"options": ["-lm", "-Wl,-O1"], "metadata": METADATA}
-    again = packer.export_library(tree(tmp_path), tmp_path / "model.so", sbom=True, **options)
+    output = packer.Output(metadata=METADATA, sbom=True)
+    again = packer.export_library(
+        tree(tmp_path), tmp_path / "model.so", options=["-lm", "-Wl,-O1"], output=output
+    )
     assert again.read_bytes() == exported.read_bytes()
 
 
@@ -142,7 +146,9 @@ def test_every_loader_takes_the_library(exported, tmp_path) -> None:
         assert "FDO_PACKAGING_METADATA" in notes and expected in notes
     needs.importable("tvm_ffi", "test")
     plain = packer.CSourceModule("int f(int a) { return a; }", functions={"f": "int(int a)"})
-    path = packer.export_library(plain, tmp_path / "f.so", format="tvm-ffi", sbom=True)
+    path = packer.export_library(
+        plain, tmp_path / "f.so", format="tvm-ffi", output=packer.Output(sbom=True)
+    )
     code = f"import tvm_ffi; print(tvm_ffi.load_module({str(path)!r}).f(7))"
     assert subprocess.check_output([sys.executable, "-P", "-c", code], text=True) == "7\n"
 
@@ -151,8 +157,10 @@ def test_every_loader_takes_the_library(exported, tmp_path) -> None:
 def test_every_embedder_stores_it(embed, tmp_path) -> None:
     """The same document."""
     host = packer.CSourceModule("int f(void) { return 1; }", functions={"f": "int()"})
-    one = packer.export_library(host, tmp_path / "f.so", sbom=True, embed=embed)
-    two = packer.export_library(host, tmp_path / "g" / "f.so", sbom=True)
+    one = packer.export_library(
+        host, tmp_path / "f.so", output=packer.Output(sbom=True), build=packer.Build(embed=embed)
+    )
+    two = packer.export_library(host, tmp_path / "g" / "f.so", output=packer.Output(sbom=True))
     assert read_sbom(one) == read_sbom(two)
 
 
@@ -162,7 +170,9 @@ def test_headers_and_llvm_are_sources(tmp_path) -> None:
     root = packer.from_header(tmp_path / "seven.h")
     ir = "define i32 @one() {\n  ret i32 1\n}\n"
     root.import_module(packer.LLVMModule(ir, functions={"one": "int()"}))
-    bill = read_sbom(packer.export_library(root, tmp_path / "m.so", sbom=True))
+    bill = read_sbom(
+        packer.export_library(root, tmp_path / "m.so", output=packer.Output(sbom=True))
+    )
     parts = parts_of(bill)
     assert content(parts["seven.h"]) == digest((tmp_path / "seven.h").read_bytes())
     assert "llvm text" in parts
@@ -174,7 +184,7 @@ def test_headers_and_llvm_are_sources(tmp_path) -> None:
 def test_library_without_code_has_the_document(tmp_path) -> None:
     """Packer writes it without a linker, and without the note."""
     root = runtime.ConstLoaderModule({"w": b"1234"}, {})
-    path = packer.export_library(root, tmp_path / "w.so", sbom=True)
+    path = packer.export_library(root, tmp_path / "w.so", output=packer.Output(sbom=True))
     (part,) = read_sbom(path)["components"]
     assert values(part, "tensor") == ["w"]
     assert runtime.load(path).weights["w"].shape == (4,)
@@ -184,8 +194,8 @@ def test_library_for_another_machine_has_both(tmp_path) -> None:
     """The note is an object of the target."""
     needs.program("aarch64-linux-gnu-gcc")
     host = packer.CSourceModule("int f(void) { return 1; }", functions={"f": "int()"})
-    options = {"target": "aarch64-linux-gnu", "sbom": True}
-    path = packer.export_library(host, tmp_path / "f.so", **options)
+    build, output = packer.Build(target="aarch64-linux-gnu"), packer.Output(sbom=True)
+    path = packer.export_library(host, tmp_path / "f.so", build=build, output=output)
     tools = read_sbom(path)["metadata"]["tools"]["components"]
     assert "aarch64-linux-gnu-gcc" in {tool["name"] for tool in tools}
     assert '"architecture":"aarch64"' in subprocess.check_output(
@@ -218,7 +228,7 @@ def test_missing_package_is_named(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "cyclonedx", None)
     host = packer.CSourceModule("int f(void) { return 1; }", functions={"f": "int()"})
     with pytest.raises(ExportError, match=r"pip install 'dso-packer\[sbom\]'"):
-        packer.export_library(host, tmp_path / "f.so", sbom=True)
+        packer.export_library(host, tmp_path / "f.so", output=packer.Output(sbom=True))
     assert not (tmp_path / "f.so").exists()
 
 

@@ -13,6 +13,7 @@ import pytest
 from sigstore import dsse
 
 import runtime
+from packer import Build, Output
 from packer.sign import sign_library
 from runtime.error import ExportError
 from runtime.trust import verify_file
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 def signed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     """A library with its bundle; the private and the public key."""
     folder = tmp_path_factory.mktemp("signed")
-    path = signing.library(folder / "model.so", metadata={"version": "1.2"})
+    path = signing.library(folder / "model.so", output=Output(metadata={"version": "1.2"}))
     key, public = signing.keys(folder)
     sign_library(path, key)
     verify_file(path, [public])  # cryptography is imported: the times below are of refusals
@@ -70,7 +71,7 @@ def test_ed25519_signatures_are_the_same_each_time(signed, tmp_path) -> None:
 
 def test_leaves_are_those_of_rfc_9162(tmp_path) -> None:
     """Three pieces: the odd one moves up unchanged."""
-    path = signing.library(tmp_path / "model.so", signature_room=(2 << 20) + 5)
+    path = signing.library(tmp_path / "model.so", output=Output(signature_room=(2 << 20) + 5))
     key, _ = signing.keys(tmp_path)
     sign_library(path, key)
     tree = signing.payload_of(json.loads(signing.sidecar(path).read_text()))["predicate"]["tree"]
@@ -83,7 +84,7 @@ def test_leaves_are_those_of_rfc_9162(tmp_path) -> None:
 
 def test_commands_sign_and_verify(packer: Packer, tmp_path) -> None:
     """A pair of keys, a bundle, and the exit codes 0, 1 and 2."""
-    signing.library(tmp_path / "model.so", metadata={"version": "1.2"})
+    signing.library(tmp_path / "model.so", output=Output(metadata={"version": "1.2"}))
     done(packer("keygen", "acme"))
     assert (tmp_path / "acme.key").stat().st_mode & 0o777 == 0o600
     assert "version 1.2" in done(packer("sign", "model.so", "--key", "acme.key"))
@@ -114,7 +115,11 @@ def test_verify_runs_nothing(packer: Packer, tmp_path) -> None:
 @pytest.mark.parametrize("embed", ["segment", "llvm", "c"])
 def test_one_file_has_its_signature(embed, packer: Packer, tmp_path) -> None:
     """It loads as before, a second signature replaces the first, and strip ends it."""
-    path = signing.library(tmp_path / "model.so", signature_room=8192, embed=embed)
+    path = signing.library(
+        tmp_path / "model.so",
+        output=Output(signature_room=8192),
+        build=Build(embed=embed),
+    )
     done(packer("keygen", "acme"))
     for version in ("1", "2"):
         words = ["--key", "acme.key", "--embed", "--version", version]
@@ -137,7 +142,7 @@ def test_one_file_has_its_signature(embed, packer: Packer, tmp_path) -> None:
 def test_another_tool_signs_the_statement(embed: bool, packer: Packer, tmp_path) -> None:
     """With a certificate of Sigstore, as cosign does; beside the file or inside it."""
     instance = Instance(tmp_path / "instance")
-    path = signing.library(tmp_path / "model.so", signature_room=16384)
+    path = signing.library(tmp_path / "model.so", output=Output(signature_room=16384))
     words = ["--identity", IDENTITY, "--issuer", ISSUER, "--trusted-root", instance.trusted_root]
     statement = done(packer("sign", "model.so", "--statement", "--version", "1.2"))
     assert dsse.Statement(statement.encode())  # sigstore's own reader
@@ -179,7 +184,7 @@ def test_wrong_usage_of_other_signers_is_refused(packer: Packer, tmp_path) -> No
 
 def test_bytes_after_an_embedded_bundle_are_refused(tmp_path) -> None:
     """No signature covers them."""
-    path = signing.library(tmp_path / "model.so", signature_room=8192)
+    path = signing.library(tmp_path / "model.so", output=Output(signature_room=8192))
     key, public = signing.keys(tmp_path)
     room = sign_library(path, key, embed=True).statement.room
     assert room is not None
@@ -191,7 +196,7 @@ def test_bytes_after_an_embedded_bundle_are_refused(tmp_path) -> None:
 
 def test_room_that_is_too_small_or_missing_is_refused(signed, tmp_path) -> None:
     """The message has the option that helps."""
-    path = signing.library(tmp_path / "model.so", signature_room=64)
+    path = signing.library(tmp_path / "model.so", output=Output(signature_room=64))
     with pytest.raises(
         ExportError, match="expected at most 64; export it with --signature-room 4096"
     ):
@@ -199,14 +204,16 @@ def test_room_that_is_too_small_or_missing_is_refused(signed, tmp_path) -> None:
     with pytest.raises(ExportError, match="no room for a signature"):
         sign_library(signed[0], signed[1], embed=True)
     with pytest.raises(ExportError, match="shared libraries, found .o"):
-        signing.library(tmp_path / "model.o", signature_room=64)
+        signing.library(tmp_path / "model.o", output=Output(signature_room=64))
 
 
 def test_room_is_the_only_change(tmp_path) -> None:
     """Without the option an export has the bytes that it had."""
     plain = signing.library(tmp_path / "a.so").read_bytes()
-    assert signing.library(tmp_path / "b.so", signature_room=0).read_bytes() == plain
-    assert len(signing.library(tmp_path / "c.so", signature_room=64).read_bytes()) > len(plain)
+    assert signing.library(tmp_path / "b.so", output=Output(signature_room=0)).read_bytes() == plain
+    assert len(
+        signing.library(tmp_path / "c.so", output=Output(signature_room=64)).read_bytes()
+    ) > len(plain)
 
 
 def test_damaged_library_is_not_signed(signed, tmp_path) -> None:

@@ -168,7 +168,9 @@ def test_library_without_host_code_needs_no_compiler(
     for variable in ("CC", "CXX"):
         monkeypatch.delenv(variable, raising=False)
     root = runtime.DeviceModule("cuda", DATA, "ptx", [])
-    path = packer.export_library(root, tmp_path / "lib.so", target=f"{target}-linux-musl")
+    path = packer.export_library(
+        root, tmp_path / "lib.so", build=packer.Build(target=f"{target}-linux-musl")
+    )
     data = path.read_bytes()
     assert int.from_bytes(data[18:20], "little") == machine
     assert int.from_bytes(data[48:52], "little") == flags
@@ -178,7 +180,7 @@ def test_library_without_host_code_needs_no_compiler(
 def test_library_without_host_code_is_opened_on_riscv(tmp_path, riscv) -> None:
     """The library runs with the target's C library."""
     root = runtime.DeviceModule("cuda", DATA, "ptx", [])
-    packer.export_library(root, tmp_path / "lib.so", target=riscv.target)
+    packer.export_library(root, tmp_path / "lib.so", build=packer.Build(target=riscv.target))
     blob, printed = run_host(tmp_path / "lib.so", riscv)
     assert printed.split()[0] == "none"
     assert DATA in blob
@@ -300,7 +302,10 @@ def test_fcompile_for_another_target_is_an_error(tmp_path) -> None:
     text = "target 'riscv64-linux-gnu', but the target of fcompile is 'aarch64-linux-gnu'"
     with pytest.raises(packer.ExportError, match=text):
         packer.export_library(
-            root, tmp_path / "lib.so", fcompile=fcompile, target="riscv64-linux-gnu"
+            root,
+            tmp_path / "lib.so",
+            fcompile=fcompile,
+            build=packer.Build(target="riscv64-linux-gnu"),
         )
 
 
@@ -309,7 +314,9 @@ def test_cxx_code_brings_its_library(tmp_path) -> None:
     needs.program("aarch64-linux-gnu-g++")
     source = "#include <string>\nextern \"C\" int f(int n) { return std::string(n, 'a').size(); }\n"
     root = packer.CSourceModule(source, fmt="cc", functions={"f": "int(int n)"})
-    path = packer.export_library(root, tmp_path / "lib.so", target="aarch64-linux-gnu")
+    path = packer.export_library(
+        root, tmp_path / "lib.so", build=packer.Build(target="aarch64-linux-gnu")
+    )
     listed = subprocess.run(["readelf", "-dW", path], capture_output=True, text=True, check=True)
     assert "libstdc++" in listed.stdout
 
@@ -363,7 +370,10 @@ def test_marks_of_the_inputs_are_kept(target, option, linker, marks, embed, tmp_
         )
         root.import_module(runtime.DeviceModule("cuda", DATA, "ptx", []))
         path = packer.export_library(
-            root, tmp_path / "lib.so", target=target, embed=embed, options=options
+            root,
+            tmp_path / "lib.so",
+            options=options,
+            build=packer.Build(target=target, embed=embed),
         )
         assert features(path) == expected
 

@@ -57,7 +57,7 @@ def test_tar_for_another_machine_is_linked_for_it(tmp_path) -> None:
     """``packer link --target``; without it both machines are named."""
     needs.program("aarch64-linux-gnu-gcc")
     target = "aarch64-linux-gnu"
-    made = packer.export_library(tree(), tmp_path / "model.tar", target=target)
+    made = packer.export_library(tree(), tmp_path / "model.tar", build=packer.Build(target=target))
     with pytest.raises(packer.ExportError, match=r"\(lib0.o\): an object for aarch64 .*x86_64"):
         packer.link_library([made], tmp_path / "model.so")
     library = packer.link_library([made], tmp_path / "model.so", target=target)

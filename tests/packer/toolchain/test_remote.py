@@ -45,7 +45,9 @@ def source(tmp_path: Path) -> Path:
 def export(source: Path, executor: Any, options: tuple[str, ...] = ()) -> bytes:
     """The bytes of the library."""
     module = packer.CSourceModule(source, functions=FUNCTIONS, options=options)
-    path = packer.export_library(module, source.with_name("out.so"), executor=executor)
+    path = packer.export_library(
+        module, source.with_name("out.so"), build=packer.Build(executor=executor)
+    )
     return path.read_bytes()
 
 
@@ -78,7 +80,9 @@ def test_cpp_is_compiled_too(tmp_path: Path) -> None:
     source.write_text(code)
     module = packer.CSourceModule(source, functions={"last": "int(int)"}, fmt="cc")
     with ThreadPoolExecutor(1) as executor:
-        path = packer.export_library(module, tmp_path / "out.so", executor=executor)
+        path = packer.export_library(
+            module, tmp_path / "out.so", build=packer.Build(executor=executor)
+        )
     assert runtime.load(path)["last"](7) == 7
 
 
@@ -169,7 +173,9 @@ def test_a_source_whose_assembly_reads_a_file_stays_here(tmp_path: Path) -> None
     """
     module = packer.CSourceModule(code, functions={"first": "int()"})
     with _Recorder() as recorder:
-        path = packer.export_library(module, tmp_path / "out.so", executor=recorder)
+        path = packer.export_library(
+            module, tmp_path / "out.so", build=packer.Build(executor=recorder)
+        )
         assert not any(b".incbin" in unit.text for unit in recorder.units)
     assert runtime.load(path)["first"]() == ord("*")
 

@@ -42,9 +42,9 @@ def needed(path: Path) -> list[str]:
 def test_every_linker_sets_it(tmp_path, linker, embed) -> None:
     """The library loads under another file name, and needs the same files as without."""
     needs.linker(linker)
-    options = {"options": [f"-fuse-ld={linker}"], "embed": embed}
+    options = {"options": [f"-fuse-ld={linker}"], "build": packer.Build(embed=embed)}
     path = tmp_path / "model-1.2.so"
-    packer.export_library(tree(), path, soname="libmodel.so.1", **options)
+    packer.export_library(tree(), path, **options, output=packer.Output(soname="libmodel.so.1"))
     assert sonames(path) == ["libmodel.so.1"]
     assert runtime.load(path)["add"](40, 2) == 42
     plain = packer.export_library(tree(), tmp_path / "plain.so", **options)
@@ -58,7 +58,7 @@ def test_library_without_code_has_it(tmp_path) -> None:
     made = {}
     for soname in (None, "libdata.so.1"):
         path = tmp_path / f"{soname}.so"
-        packer.export_library(tree(is_host=False), path, soname=soname)
+        packer.export_library(tree(is_host=False), path, output=packer.Output(soname=soname))
         made[soname] = path
         assert runtime.load(path).type_key == "cuda"
         assert output_of("eu-elflint", "--gnu-ld", path) == "No errors\n"
@@ -67,7 +67,9 @@ def test_library_without_code_has_it(tmp_path) -> None:
 
 def test_programs_need_the_library_by_it(tmp_path) -> None:
     """A linker stores the SONAME, not the name of the file that it got."""
-    path = packer.export_library(tree(), tmp_path / "libmodel.so", soname="libmodel.so.1")
+    path = packer.export_library(
+        tree(), tmp_path / "libmodel.so", output=packer.Output(soname="libmodel.so.1")
+    )
     (tmp_path / "main.c").write_text("long add(long, long); int main(void) { return add(40, 2); }")
     program = tmp_path / "main"
     link = ["-L", tmp_path, "-lmodel", f"-Wl,-rpath,{tmp_path}"]
@@ -80,7 +82,9 @@ def test_programs_need_the_library_by_it(tmp_path) -> None:
 def test_given_last_it_replaces_that_of_the_options(tmp_path) -> None:
     """The options of the linker driver may have set another one."""
     options = ["-Wl,-soname,libold.so"]
-    path = packer.export_library(tree(), tmp_path / "a.so", soname="libnew.so", options=options)
+    path = packer.export_library(
+        tree(), tmp_path / "a.so", options=options, output=packer.Output(soname="libnew.so")
+    )
     assert sonames(path) == ["libnew.so"]
 
 
@@ -88,7 +92,9 @@ def test_deferred_link_sets_it(tmp_path) -> None:
     """Objects and archives are refused, since only a linked library has the name."""
     for suffix in ("o", "a", "tar"):
         with pytest.raises(packer.ExportError, match=f"'x.so' is for shared .* found .{suffix}"):
-            packer.export_library(tree(), tmp_path / f"a.{suffix}", soname="x.so")
+            packer.export_library(
+                tree(), tmp_path / f"a.{suffix}", output=packer.Output(soname="x.so")
+            )
         made = packer.export_library(tree(), tmp_path / f"a.{suffix}")
         linked = packer.link_library([made], tmp_path / f"{suffix}.so", soname="x.so")
         assert sonames(linked) == ["x.so"]
@@ -100,7 +106,7 @@ def test_deferred_link_sets_it(tmp_path) -> None:
 def test_name_that_no_file_should_have_is_refused(tmp_path, name) -> None:
     """A loader would search it as a path, or a linker take it as an option."""
     with pytest.raises(packer.ExportError, match=r"^soname: expected the name of a file, as 'libm"):
-        packer.export_library(tree(), tmp_path / "a.so", soname=name)
+        packer.export_library(tree(), tmp_path / "a.so", output=packer.Output(soname=name))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -112,7 +118,9 @@ def test_linker_that_ignores_it_is_found(tmp_path) -> None:
         packer.create_shared(output, files, [word for word in rest if word != "libm.so"])
 
     with pytest.raises(packer.ToolchainError, match="SONAME None, expected 'libm.so'; it ignored"):
-        packer.export_library(tree(), tmp_path / "a.so", soname="libm.so", fcompile=without)
+        packer.export_library(
+            tree(), tmp_path / "a.so", fcompile=without, output=packer.Output(soname="libm.so")
+        )
     assert list(tmp_path.iterdir()) == []
 
 

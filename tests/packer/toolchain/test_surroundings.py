@@ -50,11 +50,11 @@ def test_cwd_names_another_folder(tmp_path, monkeypatch) -> None:
     made = []
     for folder in (tmp_path, tmp_path.parent, Path("/")):
         monkeypatch.chdir(folder)
-        packer.export_library(module, tmp_path / "lib.so", cwd=tmp_path)
+        packer.export_library(module, tmp_path / "lib.so", build=packer.Build(cwd=tmp_path))
         made.append((tmp_path / "lib.so").read_bytes())
     assert made[0] == made[1] == made[2]
     with pytest.raises(packer.ExportError, match="no: there is no such folder"):
-        packer.export_library(module, tmp_path / "lib.so", cwd=tmp_path / "no")
+        packer.export_library(module, tmp_path / "lib.so", build=packer.Build(cwd=tmp_path / "no"))
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
@@ -132,11 +132,11 @@ def test_jobs_limits_the_compilers_that_run_at_a_time(tmp_path, monkeypatch) -> 
     module = packer.CSourceModule("int f(void) { return 1; }", functions=F)
     module.import_module(packer.CSourceModule("int g(void) { return 1; }"))
     log.write_text("")
-    packer.export_library(module, tmp_path / "a.so", jobs=1)
+    packer.export_library(module, tmp_path / "a.so", build=packer.Build(jobs=1))
     words = log.read_text().split()
     assert words == ["start", "end"] * (len(words) // 2)
     with pytest.raises(packer.ExportError, match="jobs: expected at least 1, found 0"):
-        packer.export_library(module, tmp_path / "a.so", jobs=0)
+        packer.export_library(module, tmp_path / "a.so", build=packer.Build(jobs=0))
 
 
 def test_libraries_are_linked_after_the_code(tmp_path, monkeypatch) -> None:

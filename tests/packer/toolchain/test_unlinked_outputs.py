@@ -41,7 +41,9 @@ def test_outputs_are_the_same_bytes_in_another_folder(suffix, embed, tmp_path, m
         old = os.umask(umask)
         try:
             paths.append(
-                packer.export_library(tree(), tmp_path / name / f"model.{suffix}", embed=embed)
+                packer.export_library(
+                    tree(), tmp_path / name / f"model.{suffix}", build=packer.Build(embed=embed)
+                )
             )
         finally:
             os.umask(old)
@@ -126,14 +128,18 @@ def test_segment_is_for_libraries(tmp_path) -> None:
     """Bytes are placed in a linked file, not in an object; the error is raised before any work."""
     steps: list[str] = []
     with pytest.raises(packer.ExportError, match="embed 'segment': expected a library as output"):
-        packer.export_library(tree(), tmp_path / "m.o", embed="segment", progress=steps.append)
+        packer.export_library(
+            tree(), tmp_path / "m.o", progress=steps.append, build=packer.Build(embed="segment")
+        )
     assert steps == []
 
 
 def test_embedder_beside_a_packer_of_the_users_own_is_refused(tmp_path) -> None:
     """One of the two would have no effect."""
     with pytest.raises(packer.ExportError, match="embed 'c' and fpack_imports"):
-        packer.export_library(tree(), tmp_path / "m.so", embed="c", fpack_imports=lambda *_: "m.c")
+        packer.export_library(
+            tree(), tmp_path / "m.so", fpack_imports=lambda *_: "m.c", build=packer.Build(embed="c")
+        )
 
 
 def test_fcompile_that_makes_something_else_is_refused(tmp_path) -> None:

@@ -29,14 +29,14 @@ def tree() -> packer.CSourceModule:
 @pytest.fixture
 def old(tmp_path) -> Path:
     """A library at the path of the export."""
-    return packer.export_library(tree(), tmp_path / "lib.so", embed="c")
+    return packer.export_library(tree(), tmp_path / "lib.so", build=packer.Build(embed="c"))
 
 
 def refused(old: Path, match: str, **options) -> None:
     """Export over the old file: refused, the old file is unchanged, and no other file is left."""
     before = hashlib.sha256(old.read_bytes()).hexdigest()
     with pytest.raises(packer.ToolchainError, match=match):
-        packer.export_library(tree(), old, **{"embed": "c", **options})
+        packer.export_library(tree(), old, build=packer.Build(embed="c"), **options)
     assert hashlib.sha256(old.read_bytes()).hexdigest() == before
     assert [p.name for p in old.parent.iterdir()] == [old.name]
 
@@ -81,7 +81,7 @@ def test_stale_output_is_refused(old, tmp_path_factory) -> None:
     stale = tmp_path_factory.mktemp("stale") / "stale.so"
     root = tree()
     root.import_module(runtime.MetadataModule())
-    packer.export_library(root, stale, embed="c")
+    packer.export_library(root, stale, build=packer.Build(embed="c"))
 
     def fcompile(output, files, options=None):
         shutil.copy(stale, output)
@@ -122,7 +122,9 @@ def test_two_exports_share_a_workspace_dir(tmp_path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     for name in ("a.so", "b.so"):
-        packer.export_library(tree(), tmp_path / name, workspace_dir=work, embed="c")
+        packer.export_library(
+            tree(), tmp_path / name, workspace_dir=work, build=packer.Build(embed="c")
+        )
     assert len(list(work.iterdir())) == 2
     assert (tmp_path / "a.so").read_bytes() == (tmp_path / "b.so").read_bytes()
 

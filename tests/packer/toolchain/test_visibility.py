@@ -37,7 +37,12 @@ def test_only_declared_functions_are_exported(tmp_path, linker, embed) -> None:
     for visibility in ("default", "declared"):
         path = tmp_path / f"{visibility}.so"
         packer.export_library(
-            module(), path, visibility=visibility, options=options, embed=embed, entry="f"
+            module(),
+            path,
+            options=options,
+            entry="f",
+            output=packer.Output(visibility=visibility),
+            build=packer.Build(embed=embed),
         )
         made[visibility] = exported(path)
         assert runtime.load(path)(21) == 42
@@ -54,7 +59,7 @@ def test_code_with_contexts(tmp_path, dialect) -> None:
     code = "void *__tvm_ffi__library_ctx;\nint f(void) { return __tvm_ffi__library_ctx != 0; }\n"
     host = packer.CSourceModule(code, functions={"f": "int(void)"})
     path = tmp_path / "a.so"
-    packer.export_library(host, path, visibility="declared", format=dialect)
+    packer.export_library(host, path, format=dialect, output=packer.Output(visibility="declared"))
     assert runtime.load(path)["f"]() == 1
 
 
@@ -62,9 +67,13 @@ def test_refused_for_other_outputs(tmp_path) -> None:
     """Only a linker hides symbols; an unknown visibility is refused too."""
     for suffix in ("o", "a", "tar"):
         with pytest.raises(packer.ExportError, match=f"shared libraries, found .{suffix}; drop it"):
-            packer.export_library(module(), tmp_path / f"a.{suffix}", visibility="declared")
+            packer.export_library(
+                module(), tmp_path / f"a.{suffix}", output=packer.Output(visibility="declared")
+            )
     with pytest.raises(ValueError, match="unknown visibility 'hidden'; known: 'default', 'declar"):
-        packer.export_library(module(), tmp_path / "a.so", visibility="hidden")
+        packer.export_library(
+            module(), tmp_path / "a.so", output=packer.Output(visibility="hidden")
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -73,5 +82,5 @@ def test_cuda_is_linked_so(tmp_path) -> None:
     needs.cuda_tool("nvcc")
     code = '__global__ void k(float *p) { *p = 1; }\nextern "C" int f() { return 7; }\nint g;\n'
     host = packer.CSourceModule(code, fmt="cu", functions={"f": "int(void)"})
-    packer.export_library(host, tmp_path / "a.so", visibility="declared")
+    packer.export_library(host, tmp_path / "a.so", output=packer.Output(visibility="declared"))
     assert "g" not in exported(tmp_path / "a.so")

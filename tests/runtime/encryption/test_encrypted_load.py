@@ -35,7 +35,7 @@ def library(key: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("library") / "model.so"
     root = encrypted.tree()
     with packer.encrypting(root, key):
-        return packer.export_library(root, path, signature_room=8192)
+        return packer.export_library(root, path, output=packer.Output(signature_room=8192))
 
 
 def test_every_kind_of_module_comes_back(library, key) -> None:

@@ -67,7 +67,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     folder = tmp_path_factory.mktemp("hostile")
     mark = folder / "mark"
     module = packer.CSourceModule(CODE, functions="auto", options=[f'-DMARK="{mark}"', "-O1"])
-    path = packer.export_library(module, folder / "model.so", signature_room=4096)
+    path = packer.export_library(
+        module, folder / "model.so", output=packer.Output(signature_room=4096)
+    )
     key, public = signing.keys(folder)
     other, _ = signing.keys(folder, "other")
     sign_library(path, key, version="1.4")
@@ -121,7 +123,7 @@ def signature_of_another_file(scene: Scene) -> None:
     """H2: the same name, in another folder."""
     folder = scene.path.parent / "elsewhere"
     folder.mkdir()
-    other = signing.library(folder / scene.path.name, signature_room=4096)
+    other = signing.library(folder / scene.path.name, output=packer.Output(signature_room=4096))
     sign_library(other, scene.key)
     scene.bundle.write_bytes(signing.sidecar(other).read_bytes())
 

@@ -174,9 +174,11 @@ def test_other_libraries_are_copied_whole(tmp_path) -> None:
     root = packer.CSourceModule("int one(void) { return 1; }", functions="auto")
     root.import_module(runtime.DeviceModule("cuda", "// ptx", "ptx", []))
     for embed in ("c", "llvm", "segment"):
-        path = packer.export_library(root, tmp_path / f"{embed}.so", embed=embed)
+        path = packer.export_library(
+            root, tmp_path / f"{embed}.so", build=packer.Build(embed=embed)
+        )
         assert ElfFile(path).is_separate("__tvm_dev_mblob") == (embed == "segment")
-    path = signed.export(signed.bytecode(), tmp_path, "llvm.so", embed="llvm")
+    path = signed.export(signed.bytecode(), tmp_path, "llvm.so", build=packer.Build(embed="llvm"))
     loaded = runtime.load(path, trust=Trust.keys(tmp_path / "acme.pub"))
     assert pieces_of(loaded) is None
     assert np.array_equal(loaded["main"]()[0].numpy(), arrays()["w1"])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import packer
 from packer.sign import sign_library
 from runtime.error import VerifyError
 from runtime.trust import public_keys, verify_data, verify_file
@@ -21,7 +22,7 @@ from ...support import signing
 def signed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     """A library with its bundle; the private and the public key."""
     folder = tmp_path_factory.mktemp("signed")
-    path = signing.library(folder / "model.so", metadata={"version": "1.2"})
+    path = signing.library(folder / "model.so", output=packer.Output(metadata={"version": "1.2"}))
     key, public = signing.keys(folder)
     sign_library(path, key)
     verify_file(path, [public])  # cryptography is imported: the times below are of refusals
@@ -171,7 +172,7 @@ def test_signature_of_a_library_beside_another_is_refused(copy, tmp_path) -> Non
     """Both are signed; each bundle is of one file."""
     path, key, public = copy
     path.unlink()
-    signing.library(path, metadata={"version": "9"})
+    signing.library(path, output=packer.Output(metadata={"version": "9"}))
     assert signing.reason_of(path, public) in ("size", "digest")
     sign_library(path, key)
     assert verify_file(path, [public]).version == "9"
@@ -179,7 +180,7 @@ def test_signature_of_a_library_beside_another_is_refused(copy, tmp_path) -> Non
 
 def test_both_signatures_must_hold(tmp_path) -> None:
     """One inside the file, one beside it (H2)."""
-    path = signing.library(tmp_path / "model.so", signature_room=8192)
+    path = signing.library(tmp_path / "model.so", output=packer.Output(signature_room=8192))
     key, public = signing.keys(tmp_path)
     other, other_public = signing.keys(tmp_path, "other")
     sign_library(path, key, embed=True)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import packer
 import runtime
 from packer.inspect import open_library
 from packer.sign import sign_library, statement_of
@@ -265,7 +266,9 @@ def test_what_the_right_identity_signed_must_be_this_file(scene: Scene) -> None:
     assert reason(scene.payload.replace(b"model.so", b"other.so")) == "name"
     assert reason(scene.payload.replace(b"dso-packer", b"elsewhere")) == "algorithm"
     assert reason(scene.payload[:-1]) == "statement"
-    other = signing.library(scene.path.with_name("other.so"), metadata={"other": True})
+    other = signing.library(
+        scene.path.with_name("other.so"), output=packer.Output(metadata={"other": True})
+    )
     payload = statement(other).replace(b"other.so", b"model.so")
     assert reason(payload) in ("size", "digest")
     data = bytearray(scene.path.read_bytes())

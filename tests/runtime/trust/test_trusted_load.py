@@ -73,7 +73,7 @@ def test_a_key_decides(tmp_path: Path) -> None:
     private, public = keys(tmp_path)
     beside, inside = tmp_path / "beside.so", tmp_path / "inside.so"
     sign_library(library(beside), private, version="1.4")
-    sign_library(library(inside, signature_room=8192), private, embed=True)
+    sign_library(library(inside, output=packer.Output(signature_room=8192)), private, embed=True)
     other = keys(tmp_path, "other")[1]
     for path in (beside, inside):
         assert runtime.load(path, trust=Trust.keys(public))["add"](40, 2) == 42
@@ -114,7 +114,7 @@ def test_equal_bytes_are_one_module(tmp_path: Path) -> None:
 def test_bytes_prove_the_same(tmp_path: Path) -> None:
     """With a signature inside, since nothing is beside them."""
     private, public = keys(tmp_path)
-    path = library(tmp_path / "model.so", signature_room=8192)
+    path = library(tmp_path / "model.so", output=packer.Output(signature_room=8192))
     with pytest.raises(VerifyError, match="no signature"):
         runtime.load_from_bytes(path.read_bytes(), trust=Trust.keys(public))
     sign_library(path, private, embed=True)
@@ -318,7 +318,7 @@ def test_the_environment_names_the_policy(tmp_path: Path, monkeypatch: pytest.Mo
     text = f'[[folder]]\npath = "."\nsha256 = ["{digest(path)}"]\n'
     monkeypatch.setenv("DSO_TRUST", str(policy_of(tmp_path, text)))
     assert run_python(FROM_ENVIRONMENT, str(path)) == 42
-    other = library(tmp_path / "other.so", metadata={"other": True})
+    other = library(tmp_path / "other.so", output=packer.Output(metadata={"other": True}))
     assert "sha256" in run_python(FROM_ENVIRONMENT, str(other))
     monkeypatch.setenv("DSO_TRUST", str(tmp_path / "none.toml"))
     assert "every file is refused" in run_python(FROM_ENVIRONMENT, str(path))
@@ -380,7 +380,9 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
     code = "int half(int x); int quarter(int x) { return half(half(x)); }"
     module = packer.CSourceModule(code, functions={"quarter": "int(int)"})
     link = ["-L.", "-lhalf", "-Wl,-rpath,$ORIGIN"]
-    path = packer.export_library(module, tmp_path / "model.so", cwd=tmp_path, options=link)
+    path = packer.export_library(
+        module, tmp_path / "model.so", options=link, build=packer.Build(cwd=tmp_path)
+    )
     return path, needed
 
 

@@ -183,7 +183,9 @@ def test_plain_char_is_that_of_the_target(tmp_path: Path) -> None:
     for target, char in (("x86_64-linux-gnu", b"i8"), ("aarch64-linux-gnu", b"u8")):
         needs.program(f"{target}-gcc")
         module = CSourceModule(code + "\n", functions="auto")
-        made = packer.export_library(module, tmp_path / "char.so", target=target).read_bytes()
+        made = packer.export_library(
+            module, tmp_path / "char.so", build=packer.Build(target=target)
+        ).read_bytes()
         assert (
             b"params s:&{s} by:%s\nresult %s\nstruct s 2 1 c:%s[2]@0\n" % (char, char, char) in made
         )
