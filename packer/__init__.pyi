@@ -15,8 +15,6 @@ from runtime.error import VerifyError as VerifyError
 
 from .declare.declaration import FunctionDeclaration as FunctionDeclaration
 from .deferred_link import link_library as link_library
-from .encrypt import encrypting as encrypting
-from .encrypt.keys import create_encryption_key as create_encryption_key
 from .export import export_library as export_library
 from .fatbin import create_fatbin as create_fatbin
 from .importers import Importer as Importer
@@ -39,19 +37,21 @@ from .modules.llvm import LLVMModule as LLVMModule
 from .modules.static_library import StaticLibraryModule as StaticLibraryModule
 from .output import Build as Build
 from .output import Output as Output
+from .packaging.stubs import stub_of as stub_of
+from .packaging.wheel import write_wheel as write_wheel
 from .project import Project as Project
 from .project import read_project as read_project
-from .sign import library_statement as library_statement
-from .sign import sign_library as sign_library
-from .sign import store_bundle as store_bundle
-from .sign.keys import create_keys as create_keys
-from .stubs import stub_of as stub_of
 from .toolchain.create import create_object as create_object
 from .toolchain.create import create_shared as create_shared
 from .toolchain.cross_linker import cross_compiler as cross_compiler
 from .toolchain.formats import create_archive as create_archive
 from .toolchain.formats import tar as tar
-from .wheel import write_wheel as write_wheel
+from .trust.encrypt import encrypting as encrypting
+from .trust.encrypt.keys import create_encryption_key as create_encryption_key
+from .trust.sign import library_statement as library_statement
+from .trust.sign import sign_library as sign_library
+from .trust.sign import store_bundle as store_bundle
+from .trust.sign.keys import create_keys as create_keys
 
 # Of other distributions, for type checkers.
 if sys.version_info:

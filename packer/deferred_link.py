@@ -19,7 +19,7 @@ from runtime.abi import (
     MANIFEST,
 )
 from runtime.error import ExportError
-from runtime.stream import FileRange
+from runtime.serial.stream import FileRange
 
 from .files.arguments import list_of
 from .files.output import refuse_output_among_inputs, replacing
@@ -36,7 +36,7 @@ from .toolchain.undefined import Linked, check_undefined, split_allowed
 from .toolchain.verify import verify_output
 
 if TYPE_CHECKING:
-    from runtime.stream import Chunk
+    from runtime.serial.stream import Chunk
 
     from .elf.object_file import Definition
     from .files.progress import Progress

@@ -12,7 +12,7 @@ from runtime.blob import dump
 from runtime.error import ExportError
 from runtime.module import Module
 from runtime.serial.serializer import merge_host_code
-from runtime.stream import FileRange
+from runtime.serial.stream import FileRange
 
 from .declare.glue import Glue
 from .dialect import Dialect, Naming, unread_by_tvm
@@ -39,7 +39,7 @@ from .toolchain.visibility import check_visibility, exporting_only
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from runtime.stream import Chunk
+    from runtime.serial.stream import Chunk
 
     from .declare.declaration import Declaration
     from .embed import Symbols

@@ -14,7 +14,7 @@ from .files.chunks import with_header
 
 if TYPE_CHECKING:
     from runtime.module import Module
-    from runtime.stream import Chunk
+    from runtime.serial.stream import Chunk
 
     from .modules.llvm import LLVMModule
 

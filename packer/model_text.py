@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runtime.model_record import signature_text
+from runtime.graph.model_record import signature_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from runtime.model_record import GraphNode, ModelRecord, TensorInfo
+    from runtime.graph.model_record import GraphNode, ModelRecord, TensorInfo
 
     from .inspect.graph import GraphReport
 

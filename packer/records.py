@@ -25,19 +25,19 @@ import runtime
 from runtime.abi import SIGNATURE
 from runtime.blob import structure_of
 from runtime.error import ExportError
-from runtime.library_metadata import dump_metadata
-from runtime.manifest import dump_manifest
+from runtime.serial.library_metadata import dump_metadata
+from runtime.serial.manifest import dump_manifest
 
 from .declare.left_out import dump_left_out
 from .files.text import path_error
-from .sbom import bill_of, note_of, require_packages
+from .trust.sbom import bill_of, note_of, require_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from runtime.blob import Blob
-    from runtime.stream import Chunk
+    from runtime.serial.stream import Chunk
 
     from .declare.declaration import Declaration
     from .declare.glue import Glue

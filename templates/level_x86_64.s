@@ -1,6 +1,6 @@
 # Choose the CPU level of a library when it is loaded (docs/format.md, CPU levels).
 #
-# runtime/hardening/forms_x86_64.py has the same bytes: a hardened load accepts this constructor,
+# runtime/trust/hardening/forms_x86_64.py has the same bytes: a hardened load accepts this constructor,
 # and no other. So it takes all that differs from library to library from the data after it, and
 # all text that it prints is its own. packer/levels/dispatcher.py writes the tables.
 .section .init_array.00000,"aw",@init_array # before the constructors of users

@@ -222,7 +222,7 @@ def test_docstring_examples(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     """Every example in a docstring has the output that it shows."""
     if name == "runtime.torch":
         needs.module("torch", "torch")
-    if name == "packer.hooks.hatch_build":
+    if name == "packer.packaging.hooks.hatch_build":
         needs.module("hatchling", "wheel-tools")
     if name == "packer.importers.header":
         needs.header("zlib.h", "zlib1g-dev")

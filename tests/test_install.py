@@ -22,7 +22,7 @@ OTHERS = [
 ]
 # The kinds of importers, with the rest of the requirement and the folder.
 EXTRAS = [("numba", "numba", "numba"), ("onnx", "onnx", "onnx"), ("torch", "onnx[torch]", "onnx")]
-MARKS = "import packer.target, runtime.timing; print(packer.target.MARK, runtime.timing.MARK)"
+MARKS = "import packer.target, runtime.abi as abi; print(packer.target.MARK, abi.MARK)"
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def environment(build_environment, tmp_path) -> Path:
 
 def mark(checkout: Path, value: int) -> None:
     """Change a file of each package."""
-    for name in ("packer/target.py", "runtime/runtime/timing.py"):
+    for name in ("packer/target.py", "runtime/runtime/abi.py"):
         with (checkout / name).open("a", encoding="utf-8") as file:
             file.write(f"\nMARK = {value}\n")
 

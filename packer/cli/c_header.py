@@ -34,8 +34,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the header to the file, or to stdout."""
     from pathlib import Path
 
-    from ..c_header import header_text, write_header
-    from ..c_header.names import identifier
+    from ..packaging.c_header import header_text, write_header
+    from ..packaging.c_header.names import identifier
 
     if arguments.output is not None:
         write_header(arguments.library, arguments.output)

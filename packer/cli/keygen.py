@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.encryption:
         _make_encryption_key(arguments.name)
         return
-    from ..sign.keys import create_keys
-    from ..sign.secrets import new_passphrase
+    from ..trust.sign.keys import create_keys
+    from ..trust.sign.secrets import new_passphrase
 
     passphrase = new_passphrase() if arguments.passphrase else None
     algorithm = arguments.algorithm or "ed25519"
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _make_encryption_key(name: str) -> None:
-    from ..encrypt.keys import create_encryption_key, key_id_of
+    from ..trust.encrypt.keys import create_encryption_key, key_id_of
 
     path = create_encryption_key(name)
     write(f"{shown_path(path)}: the key with id {key_id_of(path)}; keep it secret")

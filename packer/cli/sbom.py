@@ -31,6 +31,6 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the document."""
     import json
 
-    from ..sbom.read import read_sbom
+    from ..trust.sbom.read import read_sbom
 
     write(json.dumps(read_sbom(arguments.library), indent=2))

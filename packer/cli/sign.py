@@ -55,8 +55,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def run(arguments: argparse.Namespace) -> None:
     """Sign, and print what was signed."""
-    from ..sign import library_statement, sign_library, store_bundle
-    from ..sign.secrets import secret
+    from ..trust.sign import library_statement, sign_library, store_bundle
+    from ..trust.sign.secrets import secret
 
     library, version, embed = arguments.library, arguments.version, arguments.embed
     if arguments.statement:

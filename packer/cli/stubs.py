@@ -35,7 +35,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the stub to the file, or to stdout."""
-    from ..stubs import stub_of, write_stub
+    from ..packaging.stubs import stub_of, write_stub
 
     if arguments.output is not None:
         write_stub(arguments.library, arguments.output)

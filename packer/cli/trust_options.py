@@ -45,8 +45,8 @@ def encrypting_parts(
     if key is None:
         yield []
         return
-    from ..encrypt import encrypting
-    from ..encrypt.keys import warning_of
+    from ..trust.encrypt import encrypting
+    from ..trust.encrypt.keys import warning_of
 
     if warning := warning_of(key):
         write_error(f"packer: warning: {warning}")

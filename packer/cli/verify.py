@@ -58,8 +58,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def run(arguments: argparse.Namespace) -> None:
     """Verify, and print what was signed."""
-    from runtime.trust import verify_file
     from runtime.trust.identity import Identity
+    from runtime.trust.verify import verify_file
 
     who = arguments.identity, arguments.issuer
     root = arguments.trusted_root

@@ -59,7 +59,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the wheel, and print its path, its size, and the reason for its tag."""
-    from ..wheel import write_wheel
+    from ..packaging.wheel import write_wheel
 
     notes: list[str] = []
     path = write_wheel(

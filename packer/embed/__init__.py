@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from runtime.stream import Chunk
+    from runtime.serial.stream import Chunk
 
     from .ahead import Ahead
     from .copy import Progress

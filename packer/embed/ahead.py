@@ -20,7 +20,7 @@ from ..files.chunks import nbytes_of
 from .copy import write_chunks
 
 if TYPE_CHECKING:
-    from runtime.stream import Chunk
+    from runtime.serial.stream import Chunk
 
     from .copy import Progress
 

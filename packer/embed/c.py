@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from runtime.stream import Chunk
+    from runtime.serial.stream import Chunk
 
 # For a C array of 16 MB g++ needs half a minute and 2 GB.
 MAX_NBYTES = 16 << 20

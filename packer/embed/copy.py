@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 
 from runtime._core import copy_range, reserve
 from runtime.error import ExportError
-from runtime.stream import FileRange
+from runtime.serial.stream import FileRange
 
 from ..files.chunks import nbytes_of
 
 if TYPE_CHECKING:
-    from runtime.stream import Chunk
+    from runtime.serial.stream import Chunk
 
     Progress = Callable[[int, int], None]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from runtime.stream import Chunk
+    from runtime.serial.stream import Chunk
 
     from ..machine import Machine
     from ..target import Target

@@ -45,7 +45,7 @@ from .placeholder import (
 )
 
 if TYPE_CHECKING:
-    from runtime.stream import Chunk
+    from runtime.serial.stream import Chunk
 
     from .copy import Progress
 

@@ -40,7 +40,7 @@ from .section_layout import PlannedSection, lay_out
 from .segment import ALIGNMENT
 
 if TYPE_CHECKING:
-    from runtime.stream import Chunk
+    from runtime.serial.stream import Chunk
 
     from ..machine import Machine
     from .copy import Progress

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.abi import HEADER_NBYTES
 from runtime.error import ExportError
-from runtime.stream import FileRange
+from runtime.serial.stream import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from runtime.stream import Chunk
+    from runtime.serial.stream import Chunk
 
 _PIECE_NBYTES = 1 << 20
 

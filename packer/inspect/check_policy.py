@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from runtime.hardening.rules import RULES, Rules, violations
-from runtime.mapped_file import read_file
+from runtime.serial.mapped_file import read_file
+from runtime.trust.hardening.rules import RULES, Rules, violations
 
 from .findings import Finding
 

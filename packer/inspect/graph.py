@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from runtime.error import PackerError
-from runtime.model_record import GraphNode, TensorInfo, Variant
+from runtime.graph.model_record import GraphNode, TensorInfo, Variant
 from runtime.module import preorder
 
 if TYPE_CHECKING:

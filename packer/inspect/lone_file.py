@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from runtime.device.kernel_source import left_out
-from runtime.lone_files import LOADERS, load_file
+from runtime.device.lone_files import LOADERS, load_file
 from runtime.modules.device import DeviceModule
 
 from ..elf.architecture import architectures_of

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from runtime.abi import LIBRARY_METADATA
-from runtime.library_metadata import KNOWN, parse_metadata
+from runtime.serial.library_metadata import KNOWN, parse_metadata
 
 if TYPE_CHECKING:
     from ..elf.image import Image

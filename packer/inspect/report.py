@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.model_record import GraphNode, TensorInfo, Variant
+from runtime.graph.model_record import GraphNode, TensorInfo, Variant
 
 from ..elf.image import Segment
 from ..elf.linkage import Hardening, Linkage

@@ -13,11 +13,11 @@ from runtime.abi import BLOB_SYMBOLS, CHECKSUMS, FACT_PREFIX, HEADER_NBYTES, MAN
 from runtime.blob import link_tree, parse_symbol
 from runtime.error import PackerError
 from runtime.late_tree import check_structure
-from runtime.manifest import parse_manifest
 from runtime.module import preorder
 from runtime.modules.encrypted import EncryptedModule
 from runtime.modules.opaque import OpaqueModule
 from runtime.registry import has_loader
+from runtime.serial.manifest import parse_manifest
 
 from .functions import METADATA_PREFIX
 from .payload import fields_of, signatures_of

@@ -26,10 +26,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from runtime.encryption.keys import ENVIRONMENT, TOKEN
 from runtime.error import ExportError, near_names
-from runtime.library_metadata import KNOWN
 from runtime.module import Module, preorder
+from runtime.serial.library_metadata import KNOWN
+from runtime.trust.encryption.keys import ENVIRONMENT, TOKEN
 
 from ..declare.declaration import AUTO, EVERY
 from ..dialect import Dialect

@@ -27,7 +27,7 @@ from runtime.modules.vm import (
     VMFunction,
     loader,
 )
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 from runtime.tensors.safetensors_header import DTYPES
 
 if TYPE_CHECKING:

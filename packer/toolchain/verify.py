@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from runtime.stream import Chunk
+    from runtime.serial.stream import Chunk
 
     from .formats import Made
 

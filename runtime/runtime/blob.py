@@ -32,9 +32,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .manifest import Manifest
     from .module import Module
-    from .stream import Chunk, Writer
+    from .serial.manifest import Manifest
+    from .serial.stream import Chunk, Writer
 
     Carry = Callable[[str, int], Module]
 
@@ -194,7 +194,7 @@ def dump(blob: Blob) -> list[Chunk]:
     PackerError
         A module has no binary form.
     """
-    from .stream import Writer
+    from .serial.stream import Writer
 
     writer = Writer(dialect=blob.dialect)
     is_sized = blob.dialect == "tvm-ffi"
@@ -376,7 +376,7 @@ def _carrier(reader: Reader, manifest_text: bytes | memoryview | None) -> Carry 
     def carry(key: str, start: int) -> Module:
         nonlocal manifest
         if manifest is None:
-            from .manifest import parse_manifest
+            from .serial.manifest import parse_manifest
 
             manifest = parse_manifest(manifest_text, path=reader.path)
         return manifest.carry(reader, key, start)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .stream import Reader
+    from .serial.stream import Reader
 
 MAX_MODULES = 65_536
 # A number takes 40 bytes in memory and 8 in the file.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._core import Library, SystemLibrary
-    from .stream import Writer
+    from .serial.stream import Writer
     from .tensors.tensor import Tensor
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from .encryption.keys import KeySource
-    from .encryption.use import Use
     from .module import Module
+    from .trust.encryption.keys import KeySource
+    from .trust.encryption.use import Use
     from .trust.rule import Trust
 
 FileKey = tuple[int, int, int, int]
@@ -32,7 +32,7 @@ _lock = RLock()
 
 _VARIABLE = "DSO_TRUST"
 _POLICY = f"{__package__}.trust.policy"
-_HARDENING = f"{__package__}.hardening"
+_HARDENING = f"{__package__}.trust.hardening"
 
 # Suffixes of files that are not libraries; here, so that loading a library imports no table.
 _LONE_FILES = {
@@ -127,7 +127,7 @@ def load(
     if not isinstance(functions, Mapping | None):
         raise TypeError(f"functions: expected a mapping of names to C types, found {functions!r}")
     if os.path.splitext(text := os.fsdecode(name))[1] in _LONE_FILES:
-        from .lone_files import load_file
+        from .device.lone_files import load_file
 
         if functions:
             raise ValueError(f"{text}: functions: expected a library, found a lone file")
@@ -256,7 +256,7 @@ def _resident_bytes(data: memoryview) -> Module | None:
 
 
 def _using(key: KeySource) -> Use:
-    from .encryption.use import Use
+    from .trust.encryption.use import Use
 
     return Use(key)
 
@@ -288,7 +288,7 @@ def _root_of(library: Library) -> Module:
 
 
 def _open_verified(source: str | memoryview, trust: Trust | None, weights: str) -> Module:
-    from .verified_load import load_verified
+    from .trust.verified_load import load_verified
 
     root = load_verified(source, trust, weights, _root_of)
     with_key(root)  # it may have been in use
@@ -297,12 +297,12 @@ def _open_verified(source: str | memoryview, trust: Trust | None, weights: str) 
 
 def _is_inside_verified() -> bool:
     """Return True for a library inside one that is being verified and loaded."""
-    verified_load = sys.modules.get(f"{__package__}.verified_load")
+    verified_load = sys.modules.get(f"{__package__}.trust.verified_load")
     return verified_load is not None and bool(verified_load.is_loading())
 
 
 def _verified_bytes(path: str, trust: Trust | None) -> memoryview:
-    from .verified_load import verified_bytes_of
+    from .trust.verified_load import verified_bytes_of
 
     return verified_bytes_of(path, trust)
 

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from ._core import Library
-    from .data_file import DataFile
+    from .graph.model_record import ModelRecord, TensorInfo
+    from .graph.timing import BenchmarkResult
     from .late_tree import LateTree
-    from .model_record import ModelRecord, TensorInfo
-    from .stream import Writer
+    from .serial.data_file import DataFile
+    from .serial.stream import Writer
     from .tensors.tensor import Tensor
     from .tensors.weights import Weights
-    from .timing import BenchmarkResult
 
 # Functions that need higher floors: `runtime/__init__` sets them.
 upper_floors: dict[str, Callable[..., Any]] = {}
@@ -356,7 +356,7 @@ class Module:
         BlobFormatError
             The record is malformed; another program wrote or changed it.
         """
-        from .library_metadata import metadata_of
+        from .serial.library_metadata import metadata_of
 
         return metadata_of(self._described_by)
 
@@ -434,7 +434,7 @@ class Module:
         FunctionNotFoundError
             There is no such function.
         """
-        from .timing import time_evaluator
+        from .graph.timing import time_evaluator
 
         return time_evaluator(self[name], number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
 

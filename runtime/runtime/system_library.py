@@ -13,7 +13,7 @@ from .module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .encryption.keys import KeySource
+    from .trust.encryption.keys import KeySource
 
 # Statically linked code is never unloaded, and its context symbols point to these modules.
 _roots: dict[str, Module] = {}
@@ -88,7 +88,7 @@ def system_lib(symbol_prefix: str = "", *, key: KeySource | None = None) -> Modu
     42
     """
     if key is not None:
-        from .encryption.use import Use
+        from .trust.encryption.use import Use
 
         with Use(key):
             return system_lib(symbol_prefix)

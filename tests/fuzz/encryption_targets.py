@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import packer
 import runtime
-from packer.encrypt.sealed import envelope_of
-from runtime.encryption.keys import PREFIX, find_key, parse_key
-from runtime.encryption.use import Use
+from packer.trust.encrypt.sealed import envelope_of
 from runtime.error import BlobFormatError
 from runtime.modules.encrypted import EncryptedModule
+from runtime.trust.encryption.keys import PREFIX, find_key, parse_key
+from runtime.trust.encryption.use import Use
 
 from .edited_inputs import Seed
 from .judge import Target

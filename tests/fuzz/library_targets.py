@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 import packer
 import runtime
 from packer.inspect import open_library
-from packer.sbom.read import read_sbom
-from packer.sign import sign_library
-from packer.sign.keys import create_keys
+from packer.trust.sbom.read import read_sbom
+from packer.trust.sign import sign_library
+from packer.trust.sign.keys import create_keys
 from runtime.abi import SBOM, SIGNATURE
-from runtime.trust import verify_file
 from runtime.trust.room import find_room
+from runtime.trust.verify import verify_file
 
 from ..support.signing import library
 from .edited_inputs import Seed, binary, json_texts

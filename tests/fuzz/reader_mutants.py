@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import runtime
 from runtime.blob import parse
-from runtime.manifest import dump_manifest
+from runtime.serial.manifest import dump_manifest
 
 from .edited_inputs import Seed, edit_binary
 from .seeds import arrays, blobs, reader_fields

@@ -15,7 +15,7 @@ from runtime.blob import dump, parse
 from runtime.modules.vm import load as load_vm
 from runtime.modules.vm import loader
 from runtime.serial.serializer import serialize
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from ..support.graphs import sum_graph
 from ..support.paths import GOLDEN

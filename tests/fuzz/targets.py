@@ -17,9 +17,9 @@ import runtime
 from packer.inspect.payload import fields_of
 from runtime.blob import dump, link_tree, parse
 from runtime.device.kernel_meta import read_meta
+from runtime.device.lone_files import load_file
 from runtime.interchange import rebuild_module
-from runtime.lone_files import load_file
-from runtime.manifest import parse_manifest
+from runtime.serial.manifest import parse_manifest
 
 from ..support.cuda import DATA, build_fake_driver
 from ..support.graphs import sum_graph

@@ -11,12 +11,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from packer.sign import sign_library
-from packer.sign.keys import create_keys, read_private_key
-from runtime.trust import SUFFIX, Identity, public_keys, read_public_key, verify_data
+from packer.trust.sign import sign_library
+from packer.trust.sign.keys import create_keys, read_private_key
 from runtime.trust.bundle import MEDIA_TYPE, PAYLOAD_TYPE, signed_bytes
 from runtime.trust.policy import read_policy
 from runtime.trust.statement import Statement, dump_statement
+from runtime.trust.verify import SUFFIX, Identity, public_keys, read_public_key, verify_data
 
 from ..support.signing import library
 from ..support.sigstore_instance import IDENTITY, ISSUER, Instance, base64

@@ -14,7 +14,7 @@ import pytest
 import packer
 from packer.levels.dispatcher import Dispatched, dispatcher
 from packer.levels.table import levels_of
-from runtime.hardening.rules import Rules, violations
+from runtime.trust.hardening.rules import Rules, violations
 
 from ..support import needs
 from ..support.each_level import LEVEL_MACRO

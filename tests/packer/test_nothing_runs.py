@@ -12,8 +12,8 @@ import pytest
 import packer
 import runtime
 from packer.cli import main
-from packer.sign import sign_library
-from runtime.trust import verify_file
+from packer.trust.sign import sign_library
+from runtime.trust.verify import verify_file
 
 from ..support import needs
 from ..support.graphs import factory, graph, null, op

@@ -14,7 +14,7 @@ from packer.cli import main
 from runtime.blob import dump
 from runtime.modules.vm import load
 from runtime.serial.serializer import serialize
-from runtime.stream import Reader, Writer, read_chunk
+from runtime.serial.stream import Reader, Writer, read_chunk
 
 from ..support.payloads import assert_equal
 from ..support.vm_assembler import STR, Code, Program, call, const, packed, ret

@@ -13,7 +13,7 @@ import numpy as np
 
 import packer
 import runtime
-from runtime.encryption.envelope import HEADER_NBYTES
+from runtime.trust.encryption.envelope import HEADER_NBYTES
 
 KEY = bytes(range(32))
 START = 8 + 8 + len("encrypted") + 8  # of the envelope, in a blob of one entry

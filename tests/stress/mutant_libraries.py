@@ -12,7 +12,7 @@ import packer
 import runtime
 from runtime.modules.vm import VMExecutable
 from runtime.modules.vm import load as load_executable
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 sys.path.append(str(Path(__file__).parent.parent.parent))  # last: runtime is the installed one
 from tests.support.vm_assembler import TWICE, TWICE_SOURCE, doubling

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from runtime.hardening.forms import machines, relative_value
-from runtime.hardening.image import Image
-from runtime.hardening.rules import Rules, called_functions, violations
+from runtime.trust.hardening.forms import machines, relative_value
+from runtime.trust.hardening.image import Image
+from runtime.trust.hardening.rules import Rules, called_functions, violations
 
 CORPUS = Path(__file__).parents[1] / "data" / "start_up"
 # Instructions that an attacker could use, by the machine as llvm-objdump names it.

@@ -15,7 +15,7 @@ import numpy as np
 import packer
 import runtime
 from runtime.modules.vm import load as load_bytecode
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 ROOT = Path(__file__).parents[2]
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import packer
 import runtime
 from runtime import _core
 from runtime.modules.vm import load as load_bytecode
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.stress.load_rounds import left

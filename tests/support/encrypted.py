@@ -13,10 +13,10 @@ import pytest
 
 import packer
 import runtime
-from packer.encrypt.keys import create_encryption_key
-from runtime.encryption.use import Use
+from packer.trust.encrypt.keys import create_encryption_key
 from runtime.error import EncryptionError
 from runtime.module import preorder
+from runtime.trust.encryption.use import Use
 
 from . import graphs, models
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from runtime.hardening.rules import Rules, violations
+from runtime.trust.hardening.rules import Rules, violations
 
 from . import needs
 

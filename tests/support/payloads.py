@@ -13,7 +13,7 @@ import numpy as np
 
 import runtime
 from runtime.registry import find_loader
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from .libdso import compile_program, run_program
 

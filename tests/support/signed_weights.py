@@ -10,9 +10,9 @@ import safetensors.numpy
 
 import packer
 import runtime
-from packer.sign import sign_library
+from packer.trust.sign import sign_library
 from runtime.modules.vm import load
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from . import signing
 from .graphs import graph, null, op

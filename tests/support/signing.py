@@ -15,9 +15,9 @@ import pytest
 
 import packer
 import runtime
-from packer.sign.keys import create_keys
+from packer.trust.sign.keys import create_keys
 from runtime.error import VerifyError
-from runtime.trust import verify_file
+from runtime.trust.verify import verify_file
 
 from . import needs
 

@@ -20,7 +20,7 @@ import safetensors.numpy
 
 import packer
 import runtime
-from packer.sign import sign_library
+from packer.trust.sign import sign_library
 from runtime import Trust
 from runtime.error import PackerError, VerifyError
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import runtime
 from runtime.modules.vm import VMExecutable, load
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from .vm_assembler import (
     CONTEXT,

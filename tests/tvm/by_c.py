@@ -10,7 +10,7 @@ import numpy as np
 
 import packer
 from runtime.modules.vm import load
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from ..support.dso_script import run_by_c, tensor, text_of
 from ..support.vm_assembler import Code, Program, call, packed, reg, ret

@@ -24,7 +24,7 @@ def main(folder: Path) -> None:
 
     import runtime
     from runtime.modules.vm import load
-    from runtime.stream import Reader
+    from runtime.serial.stream import Reader
 
     for name in CALLS:
         model = load(Reader((folder / f"{name}.version_one").read_bytes()))

@@ -14,7 +14,7 @@ import packer
 import runtime
 from packer.cli import main
 from runtime.modules.vm import load
-from runtime.stream import Reader, Writer
+from runtime.serial.stream import Reader, Writer
 
 from ..support.dso_script import text_of
 from ..support.relax_programs import finding_model, scaling_model

@@ -16,7 +16,7 @@ from dso_packer_onnx.lower.packing import (
 )
 from dso_packer_onnx.weights import Weights
 from packer.operators import pack_conv2d, pack_matmul, pack_narrow_conv2d, pack_narrow_matmul
-from runtime.stream import Writer, read_chunk
+from runtime.serial.stream import Writer, read_chunk
 
 
 def stored(name: str, array: np.ndarray) -> ir.Value:

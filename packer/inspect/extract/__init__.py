@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime.error import PackerError
-from runtime.library_metadata import KNOWN
 from runtime.module import Module, preorder
+from runtime.serial.library_metadata import KNOWN
 
 from ...files.output import reporting
 from ...files.text import path_error, shown_path

@@ -22,7 +22,7 @@ from runtime.modules.metadata import MetadataModule
 from runtime.modules.safetensors import SafetensorsModule
 from runtime.modules.shared_library import CarriedSharedLibraryModule
 from runtime.modules.source import CarriedSourceModule, CarriedStaticLibraryModule
-from runtime.stream import FileRange, Writer
+from runtime.serial.stream import FileRange, Writer
 from runtime.tensors.params import dump_params
 
 from ...elf.archive import MAGIC, THIN_MAGIC

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.abi import IMPORT_TREE_KEY, LIB_KEY
 from runtime.import_tree import children_of
-from runtime.library_metadata import KNOWN
+from runtime.serial.library_metadata import KNOWN
 
 from ...files.text import visible
 from ..meaning import meaning_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...model_text import signatures_text, symbolic_extent, work_text
 
 if TYPE_CHECKING:
-    from runtime.model_record import TensorInfo
+    from runtime.graph.model_record import TensorInfo
 
     from ..graph import GraphReport
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from runtime.abi import FACT_PREFIX, __version__
 
-from ..declare.facts import Facts, parse_facts
-from ..files.output import refuse_output_among_inputs, replacing
-from ..inspect import LibraryReport, inspect_library, read_dynamic
+from ...declare.facts import Facts, parse_facts
+from ...files.output import refuse_output_among_inputs, replacing
+from ...inspect import LibraryReport, inspect_library, read_dynamic
 from .function import Scope, function_text
 from .names import Names, comment, identifier, literal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from ..declare.facts import Facts
+from ...declare.facts import Facts
 from .names import Names, comment
 
 

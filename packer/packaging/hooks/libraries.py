@@ -71,7 +71,7 @@ def export(library: Library, output: Path) -> None:
     PackerError
         If the export fails.
     """
-    from ..cli import export as command
+    from ...cli import export as command
 
     output.parent.mkdir(parents=True, exist_ok=True)
     command.run(command.parse([str(output), "--project", str(library.project)]))
@@ -79,7 +79,7 @@ def export(library: Library, output: Path) -> None:
 
 def inputs_of(library: Library) -> list[Path]:
     """Return the files that the library is made of; the project file is the first."""
-    from ..project import read_project
+    from ...project import read_project
 
     return [library.project, *map(Path, read_project(library.project).inputs.paths)]
 

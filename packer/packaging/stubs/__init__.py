@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from runtime.abi import __version__
 
-from ..files.output import refuse_output_among_inputs, replacing
-from ..inspect import open_library
+from ...files.output import refuse_output_among_inputs, replacing
+from ...inspect import open_library
 from .annotations import Annotations
 from .functions import Signature, docstring, signature_of, signature_of_alias
 from .model import model_text

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from runtime.signature import python_name
 
-from ..declare.code import split_extents, struct_of
-from ..declare.declaration import Struct
+from ...declare.code import split_extents, struct_of
+from ...declare.declaration import Struct
 from .names import Scope, is_identifier
 
 _COMPLEX = ("c64", "c128")

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from runtime.error import ExportError
 from runtime.signature import names_in_python
 
-from ..declare.c_type import parse_functions
-from ..declare.code import split_extents
-from ..declare.declaration import Callback, Struct
-from ..declare.facts import Facts
-from ..files.text import printable
+from ...declare.c_type import parse_functions
+from ...declare.code import split_extents
+from ...declare.declaration import Callback, Struct
+from ...declare.facts import Facts
+from ...files.text import printable
 from .annotations import Annotations, is_number
 from .names import MOST_COLUMNS, Names, quoted
 

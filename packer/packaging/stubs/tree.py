@@ -18,9 +18,9 @@ from runtime.modules.shared_library import CarriedSharedLibraryModule
 from runtime.modules.vm import VMExecutable
 from runtime.tensors.weights import described_weights
 
-from ..declare.facts import Facts, parse_facts
-from ..elf.image import Image
-from ..inspect import OpenedLibrary
+from ...declare.facts import Facts, parse_facts
+from ...elf.image import Image
+from ...inspect import OpenedLibrary
 
 WeightType = tuple[str, tuple[int, ...]]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from runtime.error import ExportError
 from runtime.registry import is_own_type
 
-from ..files.output import refuse_output_among_inputs, replacing, reporting
+from ...files.output import refuse_output_among_inputs, replacing, reporting
 from .archive import write_archive
 from .metadata import REQUIRES_PYTHON, Metadata, checked, entry_points_text, wheel_text
 from .package import describe, package_files, parts_of

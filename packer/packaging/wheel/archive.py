@@ -17,7 +17,7 @@ from typing import IO
 
 from runtime.error import ExportError
 
-from ..toolchain.reproducible import source_date_epoch
+from ...toolchain.reproducible import source_date_epoch
 
 _PIECE_NBYTES = 1 << 20
 _LARGE_NBYTES = 16 << 20

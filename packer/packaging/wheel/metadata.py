@@ -12,7 +12,7 @@ from runtime import __version__
 from runtime.error import ExportError, ToolchainError
 from runtime.registry import ENTRY_POINT_GROUP
 
-from ..files.text import path_error
+from ...files.text import path_error
 
 REQUIRES_PYTHON = ">=3.11"  # that of the runtime
 _ENTRY_POINT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from runtime.error import ExportError
 
-from ..files.text import path_error, shown_path
-from ..inspect import LibraryReport, open_library
+from ...files.text import path_error, shown_path
+from ...inspect import LibraryReport, open_library
 from ..stubs import public_functions, stub_of
 from ..stubs.tree import read_tree
 

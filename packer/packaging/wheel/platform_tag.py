@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.error import ExportError
 
-from ..elf.linkage import libc_of
-from ..elf.notes import read_needed_level
-from ..files.text import path_error, shown_path
-from ..inspect import read_dynamic
+from ...elf.linkage import libc_of
+from ...elf.notes import read_needed_level
+from ...files.text import path_error, shown_path
+from ...inspect import read_dynamic
 from . import manylinux
 
 if TYPE_CHECKING:
-    from ..elf.dynamic import Dynamic
+    from ...elf.dynamic import Dynamic
     from .manylinux import Version
 
 # Musl has no symbol versions, and 1.2 is of 2020.

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from runtime.encryption.keys import find_key
 from runtime.error import ExportError
 from runtime.module import Module, preorder
 from runtime.modules.device import DeviceModule
 from runtime.modules.graph_executor import GraphExecutorFactory
 from runtime.modules.json_runtime import JSONRuntimeModule
 from runtime.modules.vm import VMExecutable
+from runtime.trust.encryption.keys import find_key
 
-from ..files.arguments import list_of
+from ...files.arguments import list_of
 from .sealed import SealedModule
 
 if TYPE_CHECKING:
-    from runtime.encryption.keys import KeySource
+    from runtime.trust.encryption.keys import KeySource
 
 PARTS = ("all", "graph", "weights", "kernels")
 _EXPORT_ID_NBYTES = 16

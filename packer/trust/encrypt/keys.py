@@ -6,10 +6,10 @@ import os
 from binascii import b2a_base64
 from pathlib import Path
 
-from runtime.encryption.envelope import KEY_NBYTES
-from runtime.encryption.keys import ENVIRONMENT, PREFIX, TOKEN, find_key
+from runtime.trust.encryption.envelope import KEY_NBYTES
+from runtime.trust.encryption.keys import ENVIRONMENT, PREFIX, TOKEN, find_key
 
-from ..files.new_file import readable_by_others, refuse_existing, write_new
+from ...files.new_file import readable_by_others, refuse_existing, write_new
 
 SUFFIX = ".aes"
 

@@ -1,4 +1,4 @@
-"""The writing form of an encrypted module (runtime/encryption/envelope.py has its bytes)."""
+"""The writing form of an encrypted module (runtime/trust/encryption/envelope.py has its bytes)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 from runtime.abi import BINARY_SERIALIZABLE
-from runtime.encryption.envelope import (
+from runtime.module import Module
+from runtime.modules.encrypted import TYPE_KEY
+from runtime.serial.stream import Writer
+from runtime.trust.encryption.envelope import (
     ALGORITHM,
     KEY_NBYTES,
     NONCE_NBYTES,
@@ -15,18 +18,15 @@ from runtime.encryption.envelope import (
     Header,
     nonce_of,
 )
-from runtime.encryption.keys import KEY_ID_NONCE
-from runtime.module import Module
-from runtime.modules.encrypted import TYPE_KEY
-from runtime.stream import Writer
+from runtime.trust.encryption.keys import KEY_ID_NONCE
 
-from ..files.chunks import nbytes_of, pieces, with_header
+from ...files.chunks import nbytes_of, pieces, with_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from runtime.encryption.keys import EncryptionKey
-    from runtime.stream import Chunk
+    from runtime.serial.stream import Chunk
+    from runtime.trust.encryption.keys import EncryptionKey
 
 
 class SealedModule(Module):

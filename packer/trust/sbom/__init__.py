@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..modules.host import CodeFile
-    from ..records import Contents
+    from ...modules.host import CodeFile
+    from ...records import Contents
 
 
 def require_packages() -> None:
@@ -35,7 +35,7 @@ def bill_of(contents: Contents) -> bytes:
 
 def note_of(contents: Contents) -> CodeFile:
     """Write the object with the note into the private folder of the export."""
-    from ..modules.host import CodeFile
+    from ...modules.host import CodeFile
     from .note import note_object, package_text
 
     machine = contents.link.target.machine

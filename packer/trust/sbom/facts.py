@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from runtime.abi import BINARY_SERIALIZABLE
 from runtime.modules.device import DeviceModule
 from runtime.modules.safetensors import SafetensorsModule
-from runtime.stream import Writer
+from runtime.serial.stream import Writer
 
-from ..elf.architecture import architectures_of
+from ...elf.architecture import architectures_of
+from ...files.chunks import pieces
+from ...files.text import path_error
+from ...toolchain.compilation import compile_sources
+from ...toolchain.compiler import Compilers, Language, find_compiler
+from ...toolchain.process import run
 from ..encrypt.sealed import SealedModule
-from ..files.chunks import pieces
-from ..files.text import path_error
-from ..toolchain.compilation import compile_sources
-from ..toolchain.compiler import Compilers, Language, find_compiler
-from ..toolchain.process import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from runtime.blob import Blob
     from runtime.module import Module
-    from runtime.stream import Chunk
+    from runtime.serial.stream import Chunk
 
-    from ..link import Link
-    from ..modules.host import CodeFile, HostModule
-    from ..toolchain.linker import Linker
+    from ...link import Link
+    from ...modules.host import CodeFile, HostModule
+    from ...toolchain.linker import Linker
 
 
 class Part(NamedTuple):

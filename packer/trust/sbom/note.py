@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..elf import records as elf
-from ..elf.records import Header, make_header, pack, size_of
-from ..embed.placeholder import property_sections
-from ..embed.section_layout import PlannedSection, lay_out
+from ...elf import records as elf
+from ...elf.records import Header, make_header, pack, size_of
+from ...embed.placeholder import property_sections
+from ...embed.section_layout import PlannedSection, lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..machine import Machine
+    from ...machine import Machine
 
 SECTION = ".note.package"
 OWNER = b"FDO\0"

@@ -8,9 +8,9 @@ from typing import Any
 from runtime._core import ElfFile
 from runtime.abi import ANY_MACHINE, SBOM
 from runtime.error import BlobFormatError
-from runtime.strict_json import parse_json
+from runtime.serial.strict_json import parse_json
 
-from ..files.text import path_error
+from ...files.text import path_error
 
 MAX_NBYTES = 64 << 20
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.abi import HEADER_NBYTES
-from runtime.mapped_file import read_file
-from runtime.trust import SUFFIX
+from runtime.serial.mapped_file import read_file
 from runtime.trust.bundle import (
     claimed_statement,
     dump_bundle,
@@ -23,16 +22,17 @@ from runtime.trust.bundle import (
 from runtime.trust.room import find_room
 from runtime.trust.statement import SignedEntry, Statement, dump_statement
 from runtime.trust.tree import leaf_of, pieces
+from runtime.trust.verify import SUFFIX
 
-from ..files.output import replacing
-from ..files.text import path_error
-from ..inspect import open_library
+from ...files.output import replacing
+from ...files.text import path_error
+from ...inspect import open_library
 from .keys import read_private_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..inspect import OpenedLibrary
+    from ...inspect import OpenedLibrary
     from .keys import Secret
 
 

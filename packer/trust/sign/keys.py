@@ -14,7 +14,7 @@ from runtime.trust.keys import (
     refuse_without_cryptography,
 )
 
-from ..files.new_file import readable_by_others, refuse_existing, write_new
+from ...files.new_file import readable_by_others, refuse_existing, write_new
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-/* The manifest of a library: the places of the entries of its blob (runtime/manifest.py).
+/* The manifest of a library: the places of the entries of its blob (runtime/serial/manifest.py).
  *
  * It is used to skip payloads whose type key has no loader. */
 #ifndef DSO_PACKER_BLOB_MANIFEST_H

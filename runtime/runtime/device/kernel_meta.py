@@ -13,8 +13,8 @@ import json
 import os
 
 from ..error import BlobFormatError
-from ..mapped_file import read_file
-from ..strict_json import parse_json
+from ..serial.mapped_file import read_file
+from ..serial.strict_json import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

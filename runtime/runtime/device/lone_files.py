@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import os
 
-from .error import BlobFormatError, ExportError, LibraryLoadError
-from .mapped_file import read_file
+from ..error import BlobFormatError, ExportError, LibraryLoadError
+from ..serial.mapped_file import read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .module import Module
-    from .modules.device import DeviceModule, FunctionInfo
+    from ..module import Module
+    from ..modules.device import DeviceModule, FunctionInfo
 
 # suffix -> type key and format
 DEVICE_CODE = {
@@ -45,8 +45,8 @@ def load_file(path: str, data: memoryview | None = None) -> Module:
 
 
 def _load_device_code(path: str, data: memoryview | None) -> DeviceModule:
-    from .device.kernel_source import entry_model
-    from .modules.device import DeviceModule, Shader
+    from ..modules.device import DeviceModule, Shader
+    from .kernel_source import entry_model
 
     type_key, fmt = DEVICE_CODE[os.path.splitext(path)[1][1:]]
     is_alone = data is not None
@@ -68,9 +68,9 @@ def kernels_of_file(
 
     With `is_alone` a file beside it is not read. Raises BlobFormatError if it is malformed.
     """
-    from .device.kernel_meta import read_meta
-    from .device.kernel_source import kernels_of
-    from .modules.device import FunctionInfo
+    from ..modules.device import FunctionInfo
+    from .kernel_meta import read_meta
+    from .kernel_source import kernels_of
 
     functions = None if is_alone else read_meta(path, FunctionInfo)
     if functions is None:
@@ -79,8 +79,8 @@ def kernels_of_file(
 
 
 def _load_params(path: str, data: memoryview | None) -> Module:
-    from .modules.const_loader import ConstLoaderModule
-    from .tensors.params import load_param_dict
+    from ..modules.const_loader import ConstLoaderModule
+    from ..tensors.params import load_param_dict
 
     return ConstLoaderModule(
         load_param_dict(read_file(path) if data is None else data, path=path), {}
@@ -88,7 +88,7 @@ def _load_params(path: str, data: memoryview | None) -> Module:
 
 
 def _load_safetensors(path: str, data: memoryview | None) -> Module:
-    from .modules.safetensors import SafetensorsModule
+    from ..modules.safetensors import SafetensorsModule
 
     try:
         return SafetensorsModule(path if data is None else data)

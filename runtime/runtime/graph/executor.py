@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from ..profile import Profile
-    from ..timing import BenchmarkResult
+    from .profile import Profile
+    from .timing import BenchmarkResult
 
 _FUNCTIONS = (
     *("set_input", "set_input_zero_copy", "set_output_zero_copy", "run", "get_output"),
@@ -352,7 +352,7 @@ class GraphExecutor(Module):
         PackerError
             Inputs are not set.
         """
-        from ..profile import OperatorTime, Profile
+        from .profile import OperatorTime, Profile
 
         self.run()
         seconds = self._binding.sequence.time(number)
@@ -366,7 +366,7 @@ class GraphExecutor(Module):
         self, name: str, *, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0.0
     ) -> Callable[..., BenchmarkResult]:
         """Do as `Module.time_evaluator`; a call ends when the devices have finished."""
-        from ..timing import time_evaluator
+        from .timing import time_evaluator
 
         function, devices = self[name], self._binding.devices
 

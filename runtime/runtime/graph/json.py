@@ -18,7 +18,7 @@ Other attributes are ignored. (TVM, graph_executor.h)
 from __future__ import annotations
 
 from ..error import BlobFormatError, shown
-from ..strict_json import parse_json
+from ..serial.strict_json import parse_json
 from ..tensors.dtype import string_to_dtype
 from .graph import COPY, MAX_NBYTES, MAX_NDIM, NOP, DataEntry, Graph, Node
 

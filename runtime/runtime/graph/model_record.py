@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .abi import MODEL_RECORD
-from .error import shown
-from .strict_json import parse_json
+from ..abi import MODEL_RECORD
+from ..error import shown
+from ..serial.strict_json import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from ..stream import Reader, Writer
+    from ..serial.stream import Reader, Writer
     from ..tensors.tensor import Tensor
 
 # TVM's names for the function that returns all constants: until 2025, and since.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from .._core import Function
-    from ..stream import Reader, Writer
+    from ..serial.stream import Reader, Writer
 
 METAL_VERSION = "0.1.0"
 

@@ -1,6 +1,6 @@
 """encrypted: another payload, with its type key, encrypted by AES-256-GCM (TVM has no such type).
 
-bytes envelope    a header and the encrypted bytes (runtime/encryption/envelope.py)
+bytes envelope    a header and the encrypted bytes (runtime/trust/encryption/envelope.py)
 
 In clear these are a u64 with the number of the bytes that follow, a string, the type key, and its
 payload; so offsets in it count as in a blob. Parsing a blob does not decrypt it; building the tree
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ..encryption.envelope import Header
-    from ..stream import Writer
+    from ..serial.stream import Writer
+    from ..trust.encryption.envelope import Header
 
 TYPE_KEY = "encrypted"
 _HINT = "; an encrypted module was opened without its key: give key=..."
@@ -60,7 +60,7 @@ class EncryptedModule(Module):
     @property
     def header(self) -> Header | None:
         """The fields of the header, which are not verified without the key; None if it is cut."""
-        from ..encryption.envelope import read_header
+        from ..trust.encryption.envelope import read_header
 
         return read_header(self.envelope)
 
@@ -91,7 +91,7 @@ class EncryptedModule(Module):
         BlobFormatError
             What was encrypted is malformed.
         """
-        from ..encryption.use import decrypt
+        from ..trust.encryption.use import decrypt
 
         with self._naming_path():
             data = decrypt(self.envelope, self.place, self._path or "", self._where)
@@ -101,7 +101,7 @@ class EncryptedModule(Module):
 
     def check_key(self) -> None:
         """Refuse a load with another key; raises EncryptionError."""
-        from ..encryption.use import check_key
+        from ..trust.encryption.use import check_key
 
         with self._naming_path():
             check_key(self.envelope, self.place, self._where)

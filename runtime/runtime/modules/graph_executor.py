@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..graph.executor import GraphExecutor
     from ..graph.graph import Graph
-    from ..stream import Reader, Writer
+    from ..serial.stream import Reader, Writer
     from ..tensors.tensor import Tensor
 
 

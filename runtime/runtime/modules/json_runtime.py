@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..stream import Reader, Writer
+    from ..serial.stream import Reader, Writer
 
 
 class JSONRuntimeModule(Module):

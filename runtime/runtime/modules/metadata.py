@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..stream import Reader, Writer
+    from ..serial.stream import Reader, Writer
 
 
 class MetadataModule(Module):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from ..stream import Writer
+    from ..serial.stream import Writer
 
 
 class OpaqueModule(Module):

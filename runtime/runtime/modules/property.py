@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntFlag
 
-from . import abi
+from .. import abi
 
 
 class ModuleProperty(IntFlag):

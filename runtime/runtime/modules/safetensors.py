@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ..model_record import ModelRecord
-    from ..stream import Reader, Writer
+    from ..graph.model_record import ModelRecord
+    from ..serial.stream import Reader, Writer
     from ..tensors.tensor import Tensor
 
 ALIGNMENT = 64

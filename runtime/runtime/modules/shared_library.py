@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..stream import Reader, Writer
+    from ..serial.stream import Reader, Writer
 
 # A carried library may carry libraries. This bounds the recursion of a load.
 MAX_NESTING = 8

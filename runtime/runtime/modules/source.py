@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable
 
-    from ..stream import Reader, Writer
+    from ..serial.stream import Reader, Writer
 
 
 class CarriedSourceModule(Module):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, NamedTuple
 
-    from ..stream import Reader, Writer
+    from ..serial.stream import Reader, Writer
     from ..tensors.tensor import Tensor
 
     class VMFunction(NamedTuple):
@@ -185,7 +185,7 @@ class VMExecutable(Module):
             record = None
         ends = record.ends_of(name) if record is not None else None
         if ends is not None:
-            from ..model_record import signature_text
+            from ..graph.model_record import signature_text
 
             return signature_text(name, *ends)
         row = self.table_row(name)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ..stream import Reader, Writer
+    from ..serial.stream import Reader, Writer
     from .vm import Constant
 
 _F64 = Struct("<d")

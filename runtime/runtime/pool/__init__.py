@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from ..error import ModelNotFoundError, OutOfMemoryError, PackerError, shown
 from ..load import load as load_library
-from ..mapped_file import reason_of
+from ..serial.mapped_file import reason_of
 from .options import bytes_of, positive
 from .statistics import PoolStatistics
 

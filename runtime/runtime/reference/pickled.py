@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..error import ExportError, shown
 from ..load import _roots
-from ..mapped_file import reason_of
 from ..module import Module, preorder
+from ..serial.mapped_file import reason_of
 from ..serial.serializer import is_as_loaded
 from .digest import digest_of
 from .fetch import check_fetch

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..error import LibraryLoadError, PackerError, VerifyError, shown
 from ..load import _is_asked, load, load_from_bytes
-from ..mapped_file import map_file, reason_of
+from ..serial.mapped_file import map_file, reason_of
 from . import resident
 from .file_reference import Asked, Reference
 from .file_state import State, is_digest, open_regular, state_of

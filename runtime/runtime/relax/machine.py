@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .._core import Function
+    from ..graph.profile import Profile
     from ..modules.vm import VMExecutable
-    from ..profile import Profile
     from ..tensors.tensor import Tensor
 
 # TVM FFI's type index of a str constant, and the built-in function that no import can replace.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._core import vm_builtin_names
-from ..profile import OperatorTime, Profile
+from ..graph.profile import OperatorTime, Profile
 from .machine import function_of, make_machine
 
 TYPE_CHECKING = False
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ..model_record import GraphNode, ModelRecord
+    from ..graph.model_record import GraphNode, ModelRecord
     from ..modules.vm import VMExecutable
 
     # (function, called function, calls, nanoseconds)

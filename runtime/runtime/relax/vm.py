@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from ..graph.profile import Profile
+    from ..graph.timing import BenchmarkResult
     from ..module import Module
-    from ..profile import Profile
-    from ..timing import BenchmarkResult
     from .machine import VirtualMachineModule
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from ._core import ElfFile
-from .abi import (
+from .._core import ElfFile
+from ..abi import (
     ANY_MACHINE,
     BLOB_SYMBOLS,
     CHECKSUMS,
@@ -14,14 +14,14 @@ from .abi import (
     LIBRARY_METADATA,
     MANIFEST,
 )
-from .error import LibraryLoadError
-from .lone_files import LOADERS, load_file
-from .module import Module
+from ..device.lone_files import LOADERS, load_file
+from ..error import LibraryLoadError
+from ..module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .blob import Blob
-    from .encryption.keys import KeySource
+    from ..blob import Blob
+    from ..trust.encryption.keys import KeySource
 
 
 def open_data(
@@ -127,8 +127,8 @@ class UnloadedLibraryModule(Module):
 
 
 def _tree_of(file: DataFile, node: Module, key: KeySource | None) -> Module:
-    from .blob import link_tree, parse_symbol
-    from .late_tree import check_structure
+    from ..blob import link_tree, parse_symbol
+    from ..late_tree import check_structure
 
     blobs = {name: data for name in BLOB_SYMBOLS if (data := file.data(name)) is not None}
     if len(blobs) > 1:
@@ -154,7 +154,7 @@ def _tree_of(file: DataFile, node: Module, key: KeySource | None) -> Module:
 
 
 def _decrypt(blob: Blob, key: KeySource) -> None:
-    from .encryption.use import Use
+    from ..trust.encryption.use import Use
 
     with Use(key):
         for entry in blob.entries:

@@ -6,7 +6,7 @@ import os
 
 from .._core import Library, prove
 from ..error import ExportError, LibraryLoadError
-from ..sealed_memory import mapped, sealed_file, write_pieces
+from ..trust.sealed_memory import mapped, sealed_file, write_pieces
 
 # The bytes compared per step: malloc maps and unmaps larger pieces, which takes five times longer.
 _STEP = 1 << 16

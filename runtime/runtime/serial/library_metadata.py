@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from .abi import LIBRARY_METADATA
-from .error import BlobFormatError, shown
+from ..abi import LIBRARY_METADATA
+from ..error import BlobFormatError, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ._core import Library
+    from .._core import Library
     from .data_file import DataFile
 
 SCHEMA = 1

@@ -12,15 +12,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from .abi import MANIFEST
-from .error import BlobFormatError, shown
-from .modules.opaque import OpaqueModule
+from ..abi import MANIFEST
+from ..error import BlobFormatError, shown
+from ..modules.opaque import OpaqueModule
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from .blob import Blob
-    from .module import Module
+    from ..blob import Blob
+    from ..module import Module
     from .stream import Reader
 
 SCHEMA = 1

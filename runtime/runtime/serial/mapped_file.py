@@ -6,7 +6,7 @@ import os
 from errno import EINVAL
 from stat import S_ISREG
 
-from .error import LibraryLoadError
+from ..error import LibraryLoadError
 
 
 def map_file(path: str | os.PathLike[str]) -> tuple[memoryview, os.stat_result]:

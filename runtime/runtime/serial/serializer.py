@@ -14,7 +14,7 @@ from ..blob import Blob, Entry, build_tree, check_dialect, dump, parse
 from ..error import BlobFormatError, ExportError
 from ..import_tree import MAX_CHILD_INDICES, MAX_MODULES
 from ..module import Module, preorder
-from ..stream import read_chunk
+from .stream import read_chunk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from .abi import HEADER_NBYTES
-from .error import ExportError
-from .reader import I32, I64, U32, U64
-from .reader import Reader as Reader
+from ..abi import HEADER_NBYTES
+from ..error import ExportError
+from ..reader import I32, I64, U32, U64
+from ..reader import Reader as Reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

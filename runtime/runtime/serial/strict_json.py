@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from json import JSONDecodeError, loads
 
-from ._core import json_count
-from .error import shown
+from .._core import json_count
+from ..error import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ..stream import Reader, Writer
+    from ..serial.stream import Reader, Writer
 
 NDARRAY_MAGIC = 0xDD5E40F096B4A13F
 MAX_NDIM = 64

@@ -6,7 +6,7 @@ u64 magic 0xF7E58D4F05049CB7, u64 reserved 0, vector<string> names, u64 n, n x N
 from __future__ import annotations
 
 from ..reader import Reader
-from ..stream import Writer, read_chunk
+from ..serial.stream import Writer, read_chunk
 from .ndarray import read_named_arrays, write_named_arrays
 from .tensor import tensor
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ..stream import Chunk
+    from ..serial.stream import Chunk
     from .tensor import Tensor
 
 PARAMS_MAGIC = 0xF7E58D4F05049CB7
@@ -120,6 +120,6 @@ def load_param_dict_from_file(path: str | os.PathLike[str]) -> dict[str, Tensor]
     """
     import os
 
-    from ..mapped_file import map_file
+    from ..serial.mapped_file import map_file
 
     return load_param_dict(map_file(path)[0], path=os.fspath(path))

@@ -23,8 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..model_record import ModelRecord
-    from ..stream import Writer
+    from ..graph.model_record import ModelRecord
+    from ..serial.stream import Writer
     from .safetensors_header import Layout
 
     FileState = tuple[int, int, int, int]
@@ -62,7 +62,7 @@ class SafetensorsFile:
         """The record of a model in ``__metadata__``, parsed once. Raises BlobFormatError."""
         text = self.metadata.get(MODEL_RECORD)
         if text is not None and self._record is None:
-            from ..model_record import parse_record  # its imports take a megabyte
+            from ..graph.model_record import parse_record  # its imports take a megabyte
 
             try:
                 self._record = parse_record(text)
@@ -140,7 +140,7 @@ def open_safetensors(path: str | os.PathLike[str]) -> SafetensorsFile:
 
     Raises ExportError, which names it, if it cannot be read or is not a safetensors file.
     """
-    from ..mapped_file import map_file, reason_of
+    from ..serial.mapped_file import map_file, reason_of
 
     name = os.fspath(path)
     try:

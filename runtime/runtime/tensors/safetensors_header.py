@@ -13,13 +13,13 @@ from __future__ import annotations
 from json import JSONDecodeError
 
 from ..error import BlobFormatError, shown
-from ..strict_json import decode
+from ..serial.strict_json import decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..stream import Reader
+    from ..serial.stream import Reader
     from .dtype import DTypeCode
 
     # begin, end, dtype, shape

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from ..model_record import ModelRecord
+    from ..graph.model_record import ModelRecord
 
 
 class Weights(Mapping[str, Tensor]):

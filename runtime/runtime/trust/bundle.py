@@ -116,7 +116,7 @@ def parse_fields(
     if len(data) > (most := most_nbytes(file_nbytes)):
         text = f"{where}: {len(data)} bytes, expected a bundle of at most {most}"
         raise VerifyError(text, path=where, reason="oversized")
-    from ..strict_json import parse_json
+    from ..serial.strict_json import parse_json
 
     with _refusing(where, "bundle", "fetch the bundle again, or sign again"):
         fields = _table(parse_json(data, _MAX_VALUES), "bundle")

@@ -185,7 +185,7 @@ def _verifier(path: str, root: str) -> Any:
     from sigstore.models import TrustedRoot
     from sigstore.verify import Verifier
 
-    from ..mapped_file import map_file, reason_of
+    from ..serial.mapped_file import map_file, reason_of
 
     try:
         map_file(path)

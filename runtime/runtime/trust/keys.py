@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ..error import VerifyError
-from ..mapped_file import map_file, reason_of
+from ..serial.mapped_file import map_file, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

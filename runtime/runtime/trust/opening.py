@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .._core import ElfFile, Library
 from ..error import LibraryLoadError, VerifyError
-from ..hardening import check_hardened, is_active
+from .hardening import check_hardened, is_active
 from .policy import active_policy
 from .sealed import Sealed, seal_bytes, seal_file
 

@@ -141,7 +141,7 @@ def read_policy(path: str) -> Policy:
     """Read a policy file; raises VerifyError if it cannot be read or is malformed."""
     import tomllib
 
-    from ..mapped_file import map_file
+    from ..serial.mapped_file import map_file
 
     try:
         data = map_file(path)[0]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..error import VerifyError, shown
-from . import SUFFIX, order_of_minimum, public_keys, verify_data
 from .identity import Identity
 from .room import find_room
+from .verify import SUFFIX, order_of_minimum, public_keys, verify_data
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from . import Key, Signer
     from .sealed import Sealed
+    from .verify import Key, Signer
 
 _NUM_DIGITS = 64  # of SHA-256
 

@@ -8,12 +8,12 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from ..error import VerifyError
-from ..mapped_file import read_small, reason_of
-from ..sealed_memory import around_hole, mapped, sealed_file
-from . import SUFFIX
+from ..serial.mapped_file import read_small, reason_of
 from .bundle import most_nbytes
 from .mapped import MappedPieces, pieces_of_blob, separate_pieces
+from .sealed_memory import around_hole, mapped, sealed_file
 from .tree import PIECE_NBYTES
+from .verify import SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

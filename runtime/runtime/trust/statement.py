@@ -197,7 +197,7 @@ def parse_statement(payload: bytes) -> Statement:
     LookupError
         If its type, its predicate or its digest is unknown here.
     """
-    from ..strict_json import parse_json
+    from ..serial.strict_json import parse_json
 
     fields = _table(parse_json(payload), "statement")
     _known(fields, "_type", STATEMENT_TYPE)

@@ -6,17 +6,17 @@ import os
 from _thread import _local
 from _weakref import ref
 
-from .trust.opening import open_verified, verified_bytes, verified_file, verify_needed
-from .trust.sealed import seal_bytes
+from .opening import open_verified, verified_bytes, verified_file, verify_needed
+from .sealed import seal_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._core import Library
-    from .module import Module
-    from .trust.rule import Trust
-    from .trust.sealed import Sealed
+    from .._core import Library
+    from ..module import Module
+    from .rule import Trust
+    from .sealed import Sealed
 
 
 class _Thread(_local):

@@ -16,7 +16,7 @@ import runtime
 from runtime import Device, DeviceError, DeviceModule, FunctionInfo
 from runtime.modules.vm import load
 from runtime.relax.vm import VirtualMachine
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from ...support.paths import C_SOURCES
 from ...support.vm_assembler import FLOAT, Code, Program, call, const, imm, packed, reg, ret

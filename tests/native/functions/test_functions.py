@@ -13,7 +13,7 @@ import packer
 import runtime
 from runtime._core import fail_allocation
 from runtime.modules.vm import load
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from ...support.dso_script import run_by_c, tensor
 from ...support.vm_assembler import STR, Code, Program, call, const, imm, packed, reg, ret

@@ -11,7 +11,7 @@ import pytest
 
 import runtime
 from runtime.modules.vm import load
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from ...support.callables import CallableObject, Probe, echo
 from ...support.vm_assembler import Code, Program, call, func, packed, reg, ret

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from runtime.error import shown
-from runtime.strict_json import parse_json
+from runtime.serial.strict_json import parse_json
 
 from ...support.native import INCLUDE
 from ...support.paths import NATIVE

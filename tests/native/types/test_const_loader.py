@@ -10,7 +10,7 @@ import pytest
 
 import packer
 import runtime
-from runtime.stream import Writer
+from runtime.serial.stream import Writer
 from runtime.tensors.ndarray import write_named_arrays
 
 from ...support.calls import assert_equal as assert_same_calls

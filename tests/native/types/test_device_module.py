@@ -12,7 +12,7 @@ import packer
 import runtime
 from runtime import DeviceModule, FunctionInfo
 from runtime.modules.device import LAYOUTS, Shader
-from runtime.stream import Writer
+from runtime.serial.stream import Writer
 
 from ...support.calls import assert_equal as assert_same_calls
 from ...support.opencl_kernels import SCALE, SCALE_SOURCE, kernels

@@ -8,7 +8,7 @@ import pytest
 
 import packer
 from runtime.modules.vm import load
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from ...support.calls import assert_equal
 from ...support.vm_assembler import (

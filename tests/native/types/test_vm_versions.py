@@ -9,7 +9,7 @@ import runtime
 from runtime.blob import dump
 from runtime.modules.vm import VMExecutable, loader
 from runtime.serial.serializer import serialize
-from runtime.stream import Reader, Writer, read_chunk
+from runtime.serial.stream import Reader, Writer, read_chunk
 
 from ...support.payloads import assert_equal, mutants
 from ...support.vm_assembler import (

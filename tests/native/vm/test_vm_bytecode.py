@@ -11,7 +11,7 @@ import pytest
 from runtime import BlobFormatError
 from runtime.error import BytecodeError
 from runtime.modules.vm import VMExecutable, load
-from runtime.stream import Reader, Writer
+from runtime.serial.stream import Reader, Writer
 
 from ...support.vm_assembler import (
     CONTEXT,

@@ -12,7 +12,7 @@ import pytest
 import runtime
 from runtime.modules.vm import load
 from runtime.relax.vm import VirtualMachine
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from ...support.paths import FOUND
 from ...support.vm_assembler import (

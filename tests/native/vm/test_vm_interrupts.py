@@ -15,7 +15,7 @@ import pytest
 import packer
 import runtime
 from runtime.modules.vm import load
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from ...support.paths import FOUND
 from ...support.vm_assembler import (

@@ -12,7 +12,7 @@ import pytest
 import packer
 import runtime
 from runtime.modules.vm import load
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from ...support.vm_assembler import (
     CONTEXT,

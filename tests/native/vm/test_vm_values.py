@@ -13,7 +13,7 @@ import pytest
 import runtime
 from runtime import _core
 from runtime.modules.vm import load
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from ...support.vm_assembler import (
     CONTEXT,

@@ -14,7 +14,7 @@ import pytest
 import packer
 import runtime
 from runtime.modules.vm import VMExecutable, load
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from ...support.dso_script import run_by_c, run_by_python
 from ...support.process import run_python

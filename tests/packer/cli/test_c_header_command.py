@@ -12,8 +12,8 @@ from safetensors.numpy import save
 
 import packer as packer_package
 import runtime
-from packer.c_header import header_text
-from packer.c_header.names import Names, comment, identifier, literal
+from packer.packaging.c_header import header_text
+from packer.packaging.c_header.names import Names, comment, identifier, literal
 
 from ...support import needs
 from ...support.command_line import done, refused

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy
 
 import runtime
-from packer.encrypt.keys import create_encryption_key
+from packer.trust.encrypt.keys import create_encryption_key
 
 from ...support.command_line import Packer, done, refused
 from ...support.graphs import sum_graph

@@ -15,7 +15,7 @@ import pytest
 import packer
 from packer.embed.copy import write_chunks
 from runtime._core import reserve
-from runtime.stream import FileRange
+from runtime.serial.stream import FileRange
 
 from ...support import needs
 

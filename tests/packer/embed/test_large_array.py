@@ -11,7 +11,7 @@ import pytest
 import packer
 from packer.embed.c import array_text
 from packer.embed.llvm import incbin_lines
-from runtime.stream import FileRange
+from runtime.serial.stream import FileRange
 
 from ...support.segments import Weights
 

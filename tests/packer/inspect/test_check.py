@@ -17,7 +17,7 @@ from packer.inspect.check import check_library
 from packer.inspect.findings import Finding, has_failed
 from runtime.error import LibraryLoadError
 from runtime.modules.vm import load
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from ...support import models, needs
 from ...support.cuda_libraries import PTX, cubin

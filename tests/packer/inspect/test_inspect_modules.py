@@ -12,7 +12,7 @@ import packer
 import runtime
 from packer.inspect import inspect_library, render
 from runtime.modules.vm import load as load_executable
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from ...support.inspected import SAFE_CALL, entry, library_bin, u64, with_blob
 from ...support.vm_assembler import SHAPE, TENSOR, Code, Program, call, packed, reg, ret

@@ -12,7 +12,7 @@ import runtime
 from packer.relax import MACHINE, DataType, Program
 from runtime.error import BytecodeError, ExportError
 from runtime.modules.vm import VMExecutable, load
-from runtime.stream import Reader, Writer
+from runtime.serial.stream import Reader, Writer
 
 from ...support.relax_programs import counting, growing, scaling_model
 from ...support.vm_assembler import doubling

@@ -14,9 +14,9 @@ import pytest
 
 import runtime
 
-from ..support import needs
-from ..support.paths import FOUND
-from ..support.process import run_python
+from ...support import needs
+from ...support.paths import FOUND
+from ...support.process import run_python
 
 TAGS = tuple(f"{index}.{axis}" for index in ("blockIdx", "threadIdx") for axis in "xyz")
 PTX = """
@@ -75,7 +75,7 @@ def spirv(model: int = 6, names: Sequence[str] = ("scale",), types: Sequence[int
 def measured(code: str) -> object:
     """Return the JSON that a process prints within 128 MiB besides Python and 5 s of CPU time."""
     limit = (
-        "import resource, runtime.lone_files, runtime.device.kernel_source\n"
+        "import resource, runtime.device.lone_files, runtime.device.kernel_source\n"
         "import runtime.modules.device\n"
         "with open('/proc/self/statm') as file:\n"
         "    used = int(file.read().split()[0]) * resource.getpagesize()\n"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import runtime
 from runtime.graph.json import parse_graph
-from runtime.strict_json import MAX_DEPTH, MAX_VALUES
+from runtime.serial.strict_json import MAX_DEPTH, MAX_VALUES
 
 from ...support.graphs import graph, null, op, sum_graph
 

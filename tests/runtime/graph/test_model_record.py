@@ -16,11 +16,11 @@ import packer
 import runtime
 from packer.operators import pack_matmul
 
-from ..support import models
-from ..support.process import run_python
-from ..support.vm_assembler import Code, Program, packed, reg, ret
-from ..support.vm_assembler import call as vm_call
-from ..support.vm_programs import make
+from ...support import models
+from ...support.process import run_python
+from ...support.vm_assembler import Code, Program, packed, reg, ret
+from ...support.vm_assembler import call as vm_call
+from ...support.vm_programs import make
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +237,7 @@ def test_a_malformed_record_is_refused(fields: dict[str, Any], message: str) -> 
     executable = models.program().executable()
     executable.import_module(changed(**fields))
     functions = {"dense_relu": lambda *args: None, "scaled": lambda *args: None}
-    from ..support.vm_programs import Operators
+    from ...support.vm_programs import Operators
 
     executable.import_module(Operators(**functions))
     executable["main"](x)

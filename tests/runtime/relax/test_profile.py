@@ -11,7 +11,7 @@ import pytest
 
 import packer
 import runtime
-from runtime.profile import OperatorTime, Profile
+from runtime.graph.profile import OperatorTime, Profile
 from runtime.relax.vm import VirtualMachine
 
 from ...support import models

@@ -16,7 +16,7 @@ import runtime
 from runtime import FunctionNotFoundError
 from runtime.modules.vm import load
 from runtime.relax.vm import VirtualMachine
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from ...support.vm_assembler import (
     TWICE,

@@ -11,7 +11,7 @@ import pytest
 import packer
 import runtime
 from runtime.modules.vm import load
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
 from ...support import needs
 from ...support.process import run_python

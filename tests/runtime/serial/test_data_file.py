@@ -12,8 +12,8 @@ import packer
 import runtime
 from packer.relax import Program
 
-from ..support.command_line import COMMAND
-from ..support.models import WEIGHT, expected, model, safetensors
+from ...support.command_line import COMMAND
+from ...support.models import WEIGHT, expected, model, safetensors
 
 CONSTRUCTOR = """
 #include <stdio.h>

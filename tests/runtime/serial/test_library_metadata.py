@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import runtime
 from runtime.error import BlobFormatError
-from runtime.library_metadata import MAX_NBYTES, dump_metadata, parse_metadata
+from runtime.serial.library_metadata import MAX_NBYTES, dump_metadata, parse_metadata
 
-from ..support.process import run_python
-from .test_load import data_symbol
+from ...support.process import run_python
+from ..test_load import data_symbol
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(
@@ -159,7 +159,7 @@ def test_load_does_not_read_it(compile_library) -> None:
     code = (
         "import sys, runtime\n"
         f"module = runtime.load({str(path)!r})\n"
-        "late = {'json', 'runtime.library_metadata', 'runtime.strict_json'}\n"
+        "late = {'json', 'runtime.serial.library_metadata', 'runtime.serial.strict_json'}\n"
         "imported = late & set(sys.modules)\n"
         "import json\n"
         "print(json.dumps([sorted(imported), dict(module.metadata)]))\n"

@@ -7,7 +7,7 @@ import pytest
 import runtime
 from runtime import Reader, Writer
 from runtime.reader import is_type_key
-from runtime.stream import FileRange
+from runtime.serial.stream import FileRange
 
 
 def written(write) -> bytes:

@@ -15,7 +15,7 @@ import safetensors.numpy
 
 import runtime
 from runtime.modules.safetensors import ALIGNMENT
-from runtime.stream import FileRange
+from runtime.serial.stream import FileRange
 
 from ...support.weights_files import ONE, TWO, PackBlob, address_of, blob_of, file_of
 

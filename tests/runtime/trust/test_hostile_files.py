@@ -19,7 +19,7 @@ import packer
 import runtime
 from packer.cli import main
 from packer.inspect import open_library
-from packer.sign import library_statement, sign_library
+from packer.trust.sign import library_statement, sign_library
 from runtime import Trust
 from runtime.error import VerifyError
 

@@ -19,12 +19,12 @@ import pytest
 
 import packer
 import runtime
-from packer.sign import sign_library
+from packer.trust.sign import sign_library
 from runtime import Trust, registry
 from runtime._core import ElfFile
 from runtime.error import VerifyError
 from runtime.modules.safetensors import SafetensorsModule
-from runtime.stream import Writer, read_chunk
+from runtime.serial.stream import Writer, read_chunk
 
 from ...support import signed_weights as signed
 from ...support import signing

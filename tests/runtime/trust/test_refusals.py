@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import packer
-from packer.sign import sign_library
+from packer.trust.sign import sign_library
 from runtime.error import VerifyError
-from runtime.trust import public_keys, verify_data, verify_file
+from runtime.trust.verify import public_keys, verify_data, verify_file
 
 from ...support import signing
 

@@ -18,11 +18,11 @@ import pytest
 import packer
 import runtime
 from packer.inspect import open_library
-from packer.sign import sign_library, statement_of
+from packer.trust.sign import sign_library, statement_of
 from runtime import Trust
 from runtime.error import VerifyError
-from runtime.trust import Identity, verify_file
 from runtime.trust.statement import dump_statement
+from runtime.trust.verify import Identity, verify_file
 
 from ...support import signing
 from ...support.sigstore_instance import IDENTITY, ISSUER, MINUTE, Instance, Signer, base64

@@ -18,7 +18,7 @@ import pytest
 
 import packer
 import runtime
-from packer.sign import sign_library
+from packer.trust.sign import sign_library
 from runtime import Trust
 from runtime.error import VerifyError
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from packer.files.text import shown_path
 from runtime.error import ExportError, shown
-from runtime.mapped_file import map_file, reason_of
+from runtime.serial.mapped_file import map_file, reason_of
 
 from .batch_first import check_batch_first as check_batch_first
 from .fixed_inputs import fix_inputs as fix_inputs

@@ -15,7 +15,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..error import EncryptionError, OutOfMemoryError
+from ...error import EncryptionError, OutOfMemoryError
 from .memory import SecretMemory
 
 if TYPE_CHECKING:

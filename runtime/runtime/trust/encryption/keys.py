@@ -12,8 +12,8 @@ import os
 from binascii import Error, a2b_base64
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..error import EncryptionError
-from ..mapped_file import map_file, reason_of
+from ...error import EncryptionError
+from ...serial.mapped_file import map_file, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from ..error import EncryptionError
-from ..trust.token import explained, open_token, pin_hint
+from ...error import EncryptionError
+from ..token import explained, open_token, pin_hint
 from .keys import KEY_ID_DATA, KEY_ID_NONCE
 
 if TYPE_CHECKING:
-    from ..error import PackerError
+    from ...error import PackerError
 
 _BITS, _TAG_BITS, _TAG_NBYTES = 256, 128, 16
 _PIN = "DSO_PKCS11_PIN"

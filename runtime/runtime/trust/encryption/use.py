@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import _local
 from typing import TYPE_CHECKING
 
-from ..error import EncryptionError
+from ...error import EncryptionError
 from .envelope import HEADER_NBYTES, checked_header, data_key_of, decrypted
 from .keys import find_key
 

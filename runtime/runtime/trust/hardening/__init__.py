@@ -7,8 +7,8 @@ imported before `harden` is called.
 
 from __future__ import annotations
 
-from .._core import ElfFile
-from ..error import LibraryLoadError
+from ..._core import ElfFile
+from ...error import LibraryLoadError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import pytest
 import packer
 import runtime
 
-from ...support import every_code
-from ...support.paths import C_SOURCES, ROOT
-from ...support.wrapped_library import build_declared
+from ....support import every_code
+from ....support.paths import C_SOURCES, ROOT
+from ....support.wrapped_library import build_declared
 
 FORMS = ROOT / "benchmarks/forms.c"
 NUMBERS = {int: "Int", float: "Float", bool: "Bool", complex: "Complex"}

@@ -12,16 +12,16 @@ import pytest
 
 import packer
 import runtime
-from packer.stubs import stub_of
-from packer.stubs.names import identifier, quoted
+from packer.packaging.stubs import stub_of
+from packer.packaging.stubs.names import identifier, quoted
 from runtime.error import LibraryLoadError
 from runtime.modules.vm import load as load_bytecode
-from runtime.stream import Reader
+from runtime.serial.stream import Reader
 
-from ...support import models
-from ...support.command_line import Packer, done, refused
-from ...support.graphs import factory, host, sum_graph
-from ...support.vm_assembler import TWICE, TWICE_SOURCE, doubling
+from ....support import models
+from ....support.command_line import Packer, done, refused
+from ....support.graphs import factory, host, sum_graph
+from ....support.vm_assembler import TWICE, TWICE_SOURCE, doubling
 
 HOST = """
 #include <stdio.h>

@@ -16,11 +16,11 @@ import pytest
 
 import packer
 import runtime
-from packer.stubs import write_stub
+from packer.packaging.stubs import write_stub
 
-from ...data.declarations import ROWS, SOURCE
-from ...support.type_checker import errors_of
-from ...test_declarations import declared
+from ....data.declarations import ROWS, SOURCE
+from ....support.type_checker import errors_of
+from ....test_declarations import declared
 
 KINDS = r"""
 #include <stdbool.h>

@@ -12,8 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ..support import needs
-from ..support.paths import ROOT
+from ....support import needs
+from ....support.paths import ROOT
 
 FOLDER = ROOT / "build" / "pythons"
 _KEY = "/usr/share/keyrings/debian-archive-keyring.gpg"

@@ -10,7 +10,7 @@ import venv
 import zipfile
 from pathlib import Path
 
-from ..support import needs
+from ....support import needs
 
 
 def run(*command: str | Path, cwd: Path | None = None, **variables: str) -> str:

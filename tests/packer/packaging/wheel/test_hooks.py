@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ..support import needs
-from ..support.paths import DOCS
+from ....support import needs
+from ....support.paths import DOCS
 from .conftest import SOURCE
 from .installation import fresh_environment, install, run, tool
 

@@ -13,7 +13,7 @@ import pytest
 
 import packer
 
-from ..support.paths import EXAMPLES, ROOT
+from ....support.paths import EXAMPLES, ROOT
 from .debian_python import Suite
 from .installation import fresh_environment, install, run, runtime_wheel
 

@@ -11,11 +11,11 @@ import pytest
 
 import packer
 import runtime
-from packer.wheel import platform_of
-from packer.wheel.manylinux import first_tag, tag_of_library, tag_of_version
+from packer.packaging.wheel import platform_of
+from packer.packaging.wheel.manylinux import first_tag, tag_of_library, tag_of_version
 
-from ..support import needs
-from ..support.compile import compile_c
+from ....support import needs
+from ....support.compile import compile_c
 
 # Where the policy follows the first distribution that has a machine, and glibc and GCC are earlier.
 OLDER = {"GLIBC_ABI_DT_RELR", "GLIBCXX_3.4.33"}

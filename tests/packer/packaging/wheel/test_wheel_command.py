@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from ..support.command_line import COMMAND, done, refused
+from ....support.command_line import COMMAND, done, refused
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 
 import packer
 
-from ..support import needs
-from ..support.compile import compile_c
+from ....support import needs
+from ....support.compile import compile_c
 from .installation import fresh_environment, install
 
 

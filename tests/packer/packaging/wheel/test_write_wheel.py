@@ -20,9 +20,9 @@ import pytest
 import packer
 import runtime
 
-from ..support import needs
-from ..support.compile import compile_c
-from ..support.paths import ROOT
+from ....support import needs
+from ....support.compile import compile_c
+from ....support.paths import ROOT
 from .installation import install, run, tool
 
 LICENSE = ROOT / "LICENSE"

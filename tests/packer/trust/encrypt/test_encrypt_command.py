@@ -16,9 +16,9 @@ from safetensors.numpy import save_file
 import packer as packer_module
 import runtime
 
-from ...support import needs, signing
-from ...support.command_line import Packer, done, refused
-from ...support.dso_driver import shown_by_c
+from ....support import needs, signing
+from ....support.command_line import Packer, done, refused
+from ....support.dso_driver import shown_by_c
 
 VALUES = np.arange(1000, 2000, dtype="f4")
 

@@ -17,11 +17,11 @@ from safetensors.numpy import save
 
 import packer
 import runtime
-from packer.sbom.read import read_sbom
+from packer.trust.sbom.read import read_sbom
 from runtime.error import ExportError
 
-from ...support import needs
-from ...support.command_line import Packer, done, refused
+from ....support import needs
+from ....support.command_line import Packer, done, refused
 
 METADATA = {"version": "1.2", "license": "Apache-2.0 OR MIT", "name": "detector"}
 PTX = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"

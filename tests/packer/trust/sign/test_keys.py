@@ -6,16 +6,16 @@ import os
 import subprocess
 from pathlib import Path
 
+import packer.trust.sign.keys
 import pytest
 
-import packer.sign.keys
 from runtime.error import VerifyError
-from runtime.trust import read_public_key, verify_file
+from runtime.trust.verify import read_public_key, verify_file
 
-from ...support import needs, signing
-from ...support.command_line import Packer, done, refused
+from ....support import needs, signing
+from ....support.command_line import Packer, done, refused
 
-ALGORITHMS = packer.sign.keys.ALGORITHMS
+ALGORITHMS = packer.trust.sign.keys.ALGORITHMS
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_passphrase_comes_from_the_environment(algorithm, packer: Packer, model)
 def test_public_keys_are_read_in_every_form(algorithm, model) -> None:
     """As OpenSSL writes them, byte for byte; and with text, other lines and a compressed point."""
     key, public = signing.keys(model.parent, algorithm=algorithm)
-    packer.sign.sign_library(model, key)
+    packer.trust.sign.sign_library(model, key)
     pem, other = public.read_bytes(), model.with_name("other.pub")
     openssl("pkey", "-in", key, "-pubout", "-out", other)
     assert other.read_bytes() == pem
@@ -96,7 +96,7 @@ def test_keys_of_other_algorithms_are_refused(name, model, tmp_path) -> None:
     openssl("genpkey", "-algorithm", *words, "-out", key)
     openssl("pkey", "-in", key, "-pubout", "-out", public)
     for refuse in (
-        lambda: packer.sign.sign_library(model, key),
+        lambda: packer.trust.sign.sign_library(model, key),
         lambda: verify_file(model, [public]),
     ):
         with pytest.raises(VerifyError, match="expected Ed25519 or ECDSA on P-256") as caught:
@@ -126,7 +126,7 @@ def test_wrong_files_are_no_keys(model, tmp_path) -> None:
         assert caught.value.reason == "key"
     for path, text in ((public, "a public key, expected the private"), (large, "at most 65536")):
         with pytest.raises(VerifyError, match=text):
-            packer.sign.sign_library(model, path)
+            packer.trust.sign.sign_library(model, path)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -14,14 +14,14 @@ from sigstore import dsse
 
 import runtime
 from packer import Build, Output
-from packer.sign import sign_library
+from packer.trust.sign import sign_library
 from runtime.error import ExportError
-from runtime.trust import verify_file
 from runtime.trust.bundle import signed_bytes
+from runtime.trust.verify import verify_file
 
-from ...support import signing
-from ...support.command_line import Packer, done, refused
-from ...support.sigstore_instance import IDENTITY, ISSUER, Instance
+from ....support import signing
+from ....support.command_line import Packer, done, refused
+from ....support.sigstore_instance import IDENTITY, ISSUER, Instance
 
 pytestmark = pytest.mark.filterwarnings("error")
 

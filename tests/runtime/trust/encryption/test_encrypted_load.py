@@ -15,12 +15,12 @@ import pytest
 
 import packer
 import runtime
-from packer.sign import sign_library
-from runtime.encryption.memory import SecretMemory
+from packer.trust.sign import sign_library
 from runtime.error import EncryptionError, ExportError
 from runtime.module import preorder
+from runtime.trust.encryption.memory import SecretMemory
 
-from ...support import encrypted, models, signing
+from ....support import encrypted, models, signing
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from runtime.encryption.keys import PREFIX, LocalKey, find_key
 from runtime.error import EncryptionError
+from runtime.trust.encryption.keys import PREFIX, LocalKey, find_key
 
-from ...support import encrypted, models
+from ....support import encrypted, models
 
 KEY = bytes(range(100, 132))
 LINE = PREFIX + base64.b64encode(KEY).decode()
@@ -104,7 +104,7 @@ def test_a_load_without_cryptography_says_what_to_install(blob, tmp_path) -> Non
     file.write_bytes(blob)
     script = (
         "import sys, runtime\n"
-        "from runtime.encryption.use import Use\n"
+        "from runtime.trust.encryption.use import Use\n"
         "sys.modules['cryptography'] = None\n"
         "data = open(sys.argv[1], 'rb').read()\n"
         "assert not {'packer', 'pkcs11'} & set(sys.modules)\n"

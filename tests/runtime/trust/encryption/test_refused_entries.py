@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import packer
 import runtime
-from runtime.encryption.envelope import HEADER_NBYTES, PIECE_NBYTES
+from runtime.trust.encryption.envelope import HEADER_NBYTES, PIECE_NBYTES
 
-from ...support import encrypted, models
+from ....support import encrypted, models
 
 # The place of the entry of `blob` in it: count, then the key.
 AT = 8 + 8 + len("encrypted")

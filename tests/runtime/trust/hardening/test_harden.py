@@ -11,17 +11,17 @@ import packer
 import runtime
 from runtime.error import LibraryLoadError
 
-from ...support import needs
-from ...support.hardened import CONSTRUCTOR, OFFENCES, PLAIN, compiled
-from ...support.process import run_python
+from ....support import needs
+from ....support.hardened import CONSTRUCTOR, OFFENCES, PLAIN, compiled
+from ....support.process import run_python
 
 
 @pytest.fixture
 def harden(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """`runtime.harden`, until the test ends."""
-    import runtime.hardening
+    import runtime.trust.hardening
 
-    monkeypatch.setattr(runtime.hardening, "_rules", None)
+    monkeypatch.setattr(runtime.trust.hardening, "_rules", None)
     return runtime.harden
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ...support import needs
-from ...support.hardened import CONSTRUCTOR, OFFENCES, PLAIN, compiled, refused
+from ....support import needs
+from ....support.hardened import CONSTRUCTOR, OFFENCES, PLAIN, compiled, refused
 
 
 @pytest.mark.parametrize("rule", OFFENCES)

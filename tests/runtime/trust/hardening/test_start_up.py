@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ...stress import start_up_mutants
-from ...support import needs
-from ...support.hardened import compiled, refused
+from ....stress import start_up_mutants
+from ....support import needs
+from ....support.hardened import compiled, refused
 
 CORPUS = sorted(start_up_mutants.CORPUS.glob("*.so"))
 

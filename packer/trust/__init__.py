@@ -1,0 +1,1 @@
+"""Trust in a library: signatures, bills of materials, encryption."""
