@@ -52,7 +52,7 @@ FAST = {
     *("library/in_call.c", "library/packed.c", "library/thread_result.c", "library/type_code.c"),
     *("device/current_device.c", "device/kernel.c", "device/kernel_arguments.c", "module/find.c"),
     *("device/cuda/launch.c", "device/opencl/launch.c", "module/host.c", "module/imported.c"),
-    *("types/values.c", "types/vm_function.c"),
+    *("types/values.c", "types/vm/vm_function.c"),
 }
 LIBRARIES = ["-pthread", "-ldl", "-lm"]
 CORE = "core.a"  # the core without python/ and dso/

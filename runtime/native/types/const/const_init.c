@@ -6,7 +6,7 @@
 #include "abi/heap.h"
 #include "abi/host.h"
 #include "abi/raised.h"
-#include "types/const_loader.h"
+#include "types/const/const_loader.h"
 #include "module/library.h"
 #include "vm/builtin.h"
 

@@ -1,6 +1,6 @@
 /* const_loader as a module. */
 #define _POSIX_C_SOURCE 200809L /* PTHREAD_MUTEX_RECURSIVE */
-#include "types/const_loader.h"
+#include "types/const/const_loader.h"
 #include "types/families.h"
 
 #include <string.h>

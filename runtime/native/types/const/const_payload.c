@@ -4,7 +4,7 @@
 #include "abi/heap.h"
 #include "abi/raised.h"
 #include "abi/text.h"
-#include "types/const_loader.h"
+#include "types/const/const_loader.h"
 
 static int no_memory(void) {
   return raised_format("OutOfMemoryError", "no memory for a const_loader");

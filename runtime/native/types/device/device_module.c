@@ -7,7 +7,7 @@
 #include "abi/raised.h"
 #include "abi/text.h"
 #include "device/current_device.h"
-#include "types/device_module.h"
+#include "types/device/device_module.h"
 #include "types/families.h"
 
 /* ---- Names that C code gets: a NUL would cut them */

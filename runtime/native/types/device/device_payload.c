@@ -5,7 +5,7 @@
 #include "abi/heap.h"
 #include "abi/raised.h"
 #include "abi/text.h"
-#include "types/device_module.h"
+#include "types/device/device_module.h"
 
 static const char METAL_VERSION[] = "0.1.0";
 

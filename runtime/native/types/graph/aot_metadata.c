@@ -9,7 +9,7 @@
 #include "abi/heap.h"
 #include "abi/raised.h"
 #include "abi/segment.h"
-#include "types/graph_executor.h"
+#include "types/graph/graph_executor.h"
 
 static const char NAME[] = "get_c_metadata";
 

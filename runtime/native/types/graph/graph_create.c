@@ -4,7 +4,7 @@
 
 #include "abi/heap.h"
 #include "abi/raised.h"
-#include "types/graph_factory.h"
+#include "types/graph/graph_factory.h"
 
 /* The weights of the imports, by name. */
 struct wanted {

@@ -1,12 +1,12 @@
 /* GraphExecutor: its making, its parameters, and the node. */
-#include "types/graph_executor.h"
+#include "types/graph/graph_executor.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/heap.h"
 #include "abi/raised.h"
-#include "types/graph_factory.h"
+#include "types/graph/graph_factory.h"
 
 static int find(dso_module *module, const char *name, dso_function **function) {
   dso_safe_call call = graph_function_find(name);

@@ -2,7 +2,7 @@
  *
  * GraphExecutorFactory   string graph_json, then as AotExecutorFactory; alias GraphRuntimeFactory
  * AotExecutorFactory     u64 n, vector<string> names, n x NDArray, string module_name */
-#include "types/graph_factory.h"
+#include "types/graph/graph_factory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef DSO_PACKER_TYPES_GRAPH_FACTORY_H
 #define DSO_PACKER_TYPES_GRAPH_FACTORY_H
 
-#include "types/graph_executor.h"
+#include "types/graph/graph_executor.h"
 #include "types/used_tensor.h"
 
 struct factory {

@@ -5,7 +5,7 @@
 
 #include "abi/raised.h"
 #include "device/device_api.h"
-#include "types/graph_functions.h"
+#include "types/graph/graph_functions.h"
 #include "types/values.h"
 #include "vm/object.h"
 

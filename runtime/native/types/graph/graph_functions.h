@@ -2,7 +2,7 @@
 #ifndef DSO_PACKER_TYPES_GRAPH_FUNCTIONS_H
 #define DSO_PACKER_TYPES_GRAPH_FUNCTIONS_H
 
-#include "types/graph_executor.h"
+#include "types/graph/graph_executor.h"
 
 #define GRAPH_FITNESS "aligned to 64 bytes for operators of TVM, writable where one writes"
 

@@ -5,7 +5,7 @@
 
 #include "abi/dtype_name.h"
 #include "abi/raised.h"
-#include "types/graph_functions.h"
+#include "types/graph/graph_functions.h"
 #include "module/names.h"
 #include "types/values.h"
 #include "vm/object.h"

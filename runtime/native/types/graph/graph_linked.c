@@ -3,7 +3,7 @@
 
 #include "abi/raised.h"
 #include "abi/segment.h"
-#include "types/graph_executor.h"
+#include "types/graph/graph_executor.h"
 
 /* TVM, tvm_lookup_linked_param: the function of a library that returns the address of a
  * storage_id. */

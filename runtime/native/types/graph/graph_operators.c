@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "abi/raised.h"
-#include "types/graph_executor.h"
+#include "types/graph/graph_executor.h"
 #include "module/library.h"
 
 int graph_find_in_imports(dso_module *factory, const char *name, dso_function **function) {

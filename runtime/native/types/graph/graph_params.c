@@ -4,8 +4,8 @@
 
 #include "abi/raised.h"
 #include "blob/arrays.h"
-#include "types/graph_factory.h"
-#include "types/graph_functions.h"
+#include "types/graph/graph_factory.h"
+#include "types/graph/graph_functions.h"
 #include "types/values.h"
 #include "vm/builtin.h"
 #include "vm/object.h"

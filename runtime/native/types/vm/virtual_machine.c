@@ -1,5 +1,5 @@
 /* relax.VirtualMachine: the state of a machine, and its functions. */
-#include "types/virtual_machine.h"
+#include "types/vm/virtual_machine.h"
 
 #include <string.h>
 

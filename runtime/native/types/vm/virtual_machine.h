@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "types/kept.h"
-#include "types/vm_executable.h"
+#include "types/vm/vm_executable.h"
 
 struct virtual_machine {
   dso_module module;

@@ -8,7 +8,7 @@
 #include "abi/raised.h"
 #include "abi/text.h"
 #include "blob/arrays.h"
-#include "types/vm_executable.h"
+#include "types/vm/vm_executable.h"
 
 enum { MOST_DIMS = 64, NUM_TAGS = 6, NUM_VERSIONS = 3 };
 

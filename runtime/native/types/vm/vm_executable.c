@@ -1,5 +1,5 @@
 /* relax.VMExecutable as a module. */
-#include "types/vm_executable.h"
+#include "types/vm/vm_executable.h"
 #include "types/families.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Functions of a machine: they retain the executable, whose weights a caller may have borrowed. */
 #include "abi/raised.h"
-#include "types/vm_executable.h"
+#include "types/vm/vm_executable.h"
 
 struct machine_function {
   dso_function function;

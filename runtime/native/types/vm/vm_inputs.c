@@ -1,6 +1,6 @@
 /* Arguments that a machine keeps for later calls. */
 #include "abi/raised.h"
-#include "types/virtual_machine.h"
+#include "types/vm/virtual_machine.h"
 
 /* A value on the first device. Arrays are at most as deep as the machine admits. */
 struct placing {

@@ -4,7 +4,7 @@
 #include "abi/heap.h"
 #include "abi/host.h"
 #include "types/values.h"
-#include "types/virtual_machine.h"
+#include "types/vm/virtual_machine.h"
 
 /* A function, the name of a global one, or None. */
 int vm_protocol_set_instrument(void *handle, const dso_any *args, int32_t num_args,

@@ -6,7 +6,7 @@
 #include "abi/raised.h"
 #include "abi/text.h"
 #include "module/global.h"
-#include "types/vm_executable.h"
+#include "types/vm/vm_executable.h"
 
 enum { MOST_LISTED = 8 };
 

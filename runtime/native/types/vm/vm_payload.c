@@ -7,7 +7,7 @@
 #include "abi/raised.h"
 #include "abi/text.h"
 #include "blob/arrays.h"
-#include "types/vm_executable.h"
+#include "types/vm/vm_executable.h"
 
 static const uint64_t MAGIC = 0xD225DE2F4214151E, MAGIC_V1 = 0xD225DE2F4214151D;
 static const char VERSION[] = "0.14";

@@ -9,7 +9,7 @@
 #include "abi/text.h"
 #include "module/names.h"
 #include "types/values.h"
-#include "types/virtual_machine.h"
+#include "types/vm/virtual_machine.h"
 
 enum { FEW = 8 };
 

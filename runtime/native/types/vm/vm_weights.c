@@ -7,7 +7,7 @@
 #include "device/tensor_object.h"
 #include "module/names.h"
 #include "module/weights.h"
-#include "types/vm_executable.h"
+#include "types/vm/vm_executable.h"
 
 /* A constant that is no text, or has a NUL within, is not the name of a weight. */
 static const char *name_of(const dso_any *constant) {
