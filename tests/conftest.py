@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 # Before the first import of a helper: pytest then rewrites its assertions, as it does in tests.
-pytest.register_assert_rewrite("tests.support")
+pytest.register_assert_rewrite(
+    *(f"tests.{n}" for n in ("support", "levels", "native", "packer", "runtime"))
+)
 
 from .support import distributions as dist  # noqa: E402
 from .support import needs  # noqa: E402

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import packer
 
-from . import needs
-from .dso_driver import installed_program
-from .paths import C_SOURCES
+from ..support import needs
+from ..support.dso_driver import installed_program
+from ..support.paths import C_SOURCES
 
 LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
 BUILD = packer.Build(cpu=LEVELS)

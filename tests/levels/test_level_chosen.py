@@ -11,7 +11,7 @@ import packer
 import runtime
 
 from ..support import needs
-from ..support.levels import (
+from .levels import (
     LEVELS,
     PROCESSORS,
     SOURCE,

@@ -14,7 +14,7 @@ import packer
 import runtime
 
 from ..support import needs
-from ..support.levels import LEVELS, SOURCE, export, require_levels, run_python
+from .levels import LEVELS, SOURCE, export, require_levels, run_python
 
 needs.hardware(os.uname().machine == "x86_64", "x86-64")
 TWO = ("x86-64-v1", "x86-64-v2")

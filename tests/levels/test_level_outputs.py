@@ -13,7 +13,7 @@ import runtime
 
 from ..support import needs
 from ..support.command_line import COMMAND
-from ..support.levels import SOURCE, export, require_levels, run_python
+from .levels import SOURCE, export, require_levels, run_python
 
 needs.hardware(os.uname().machine == "x86_64", "x86-64")
 

@@ -9,7 +9,7 @@ import pytest
 import packer
 
 from ..support import needs
-from ..support.levels import SOURCE, export
+from .levels import SOURCE, export
 
 needs.hardware(os.uname().machine == "x86_64", "x86-64")
 

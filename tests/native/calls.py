@@ -12,9 +12,9 @@ import numpy as np
 
 import runtime
 
-from .libdso import compile_program, run_program
-from .opencl_kernels import on_device
-from .paths import C_SOURCES
+from ..support.libdso import compile_program, run_program
+from ..support.opencl_kernels import on_device
+from ..support.paths import C_SOURCES
 
 
 @functools.cache

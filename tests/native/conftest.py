@@ -14,7 +14,7 @@ from runtime._core import Function, Library
 
 from ..support.native import compile_part
 from ..support.paths import C_SOURCES
-from ..support.plain_library import ADD, CompileLibrary
+from .plain_library import ADD, CompileLibrary
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from packer.declare.declaration import Declaration
 from packer.modules.c_source import CSourceModule
 from packer.target import find_target
 
-from .wrapped_library import gcc
+from ..support.wrapped_library import gcc
 
 
 def read(code: str, functions: Any = "auto", fmt: str = "c") -> dict[str, Declaration]:

@@ -9,7 +9,7 @@ import pytest
 
 import packer
 
-from ..support.interchanged import device, host
+from .interchanged import device, host
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 import packer
 import runtime
 
-from ..support.interchanged import FORMS, device, each_form, host, shape
 from ..support.process import run_python
+from .interchanged import FORMS, device, each_form, host, shape
 
 # base64 compiles host code; the others refuse it.
 each_refusing_form = pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import runtime
 
-from ..support.interchanged import device
+from .interchanged import device
 
 
 def test_json_is_the_form_of_tvm() -> None:

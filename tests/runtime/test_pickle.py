@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import packer
 import runtime
 
-from ..support.interchanged import device, host, shape
 from ..support.process import run_python
+from .interchanged import device, host, shape
 
 PICKLED = """
 import json, pathlib, pickle, sys

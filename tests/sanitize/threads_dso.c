@@ -1,6 +1,6 @@
 /* Threads that load, call, look up, import and release through dso.h, all at once.
  *
- * threads_dso ROUNDS GRAPH VM WEIGHTS: the libraries of tests/support/dso_models.py. Executors are
+ * threads_dso ROUNDS GRAPH VM WEIGHTS: the libraries of tests/native/dso/dso_models.py. Executors are
  * separate in each thread, the virtual machine and the modules are shared. Some loads meet a tree
  * that another thread is releasing. */
 #include <pthread.h>

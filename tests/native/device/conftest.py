@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ...support.cuda import build_fake_driver, run_with_fake
-from ...support.cuda_launch import LAUNCH, PARAMS, TAGS, Fake
+from .cuda_launch import LAUNCH, PARAMS, TAGS, Fake
 
 
 @pytest.fixture(scope="module")

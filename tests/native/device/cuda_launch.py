@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .cuda import DATA
+from ...support.cuda import DATA
 
 PTX = DATA / "scale.ptx"
 PARAMS = "8 4 4"  # the parameters of scale

@@ -9,7 +9,7 @@ import pytest
 import packer
 
 from ...support.cuda import DATA, compile_ptx, run_with_fake
-from ...support.cuda_launch import LAUNCH, PARAMS, PTX, TAGS, Fake
+from .cuda_launch import LAUNCH, PARAMS, PTX, TAGS, Fake
 
 
 @pytest.mark.parametrize(

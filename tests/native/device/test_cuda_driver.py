@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ...support.cuda import run_with_fake
-from ...support.cuda_launch import LAUNCH, PARAMS, PTX, TAGS, Fake
+from .cuda_launch import LAUNCH, PARAMS, PTX, TAGS, Fake
 
 
 def test_no_device_is_reported(launch: Fake) -> None:

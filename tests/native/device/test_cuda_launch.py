@@ -11,7 +11,7 @@ import packer
 import runtime
 
 from ...support.cuda import DATA, run_with_fake
-from ...support.cuda_launch import LAUNCH, PARAMS, PTX, TAGS, Fake
+from .cuda_launch import LAUNCH, PARAMS, PTX, TAGS, Fake
 
 
 def test_launch_passes_extents_and_arguments(launch: Fake) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from runtime import DeviceError, DeviceModule, FunctionInfo
 
-from ...support.opencl_binary import build_binary
 from ...support.opencl_kernels import DEVICE, SCALE, SCALE_SOURCE, TAGS, kernels, on_device
-from ...support.spirv import FILL, compile_spirv
+from .opencl_binary import build_binary
+from .spirv import FILL, compile_spirv
 
 pytestmark = pytest.mark.usefixtures("opencl_device")
 

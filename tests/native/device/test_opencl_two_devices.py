@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from ...support import needs
-from ...support.spirv import FILL, compile_spirv
+from .spirv import FILL, compile_spirv
 
 # Prints the result of each step as JSON; for a failed step, its error.
 STEPS = '''

@@ -17,7 +17,7 @@ import runtime
 from runtime.modules.vm import load as load_bytecode
 from runtime.serial.stream import Reader
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 if __name__ == "__main__":
     sys.path.append(str(ROOT))  # after the installed packages
 

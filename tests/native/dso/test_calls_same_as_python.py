@@ -7,9 +7,9 @@ import pytest
 import packer
 
 from ...support import needs
-from ...support.dso_models import MODELS
 from ...support.dso_script import run_by_c, run_by_python, run_by_python_alone
 from ...support.system_models import model
+from .dso_models import MODELS
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -16,7 +16,7 @@ import packer
 from ...support import needs
 from ...support.dso_driver import ARCHIVE, HOME
 from ...support.paths import C_SOURCES, TESTS
-from ...support.three_runtimes import NUMBERS
+from .three_runtimes import NUMBERS
 
 LIB, INCLUDE = HOME / "lib", HOME / "include"
 PLUGIN = C_SOURCES / "dso_plugin.cpp"

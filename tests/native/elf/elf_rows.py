@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .elf_poke import SIZES, Elf, Record
+from ...support.elf_poke import SIZES, Elf, Record
 
 Poke = Callable[[Elf], object]
 

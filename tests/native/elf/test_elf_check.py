@@ -17,8 +17,8 @@ from runtime.error import LibraryLoadError
 
 from ...support.compile import compile_c
 from ...support.elf_poke import Elf, Record
-from ...support.elf_rows import RELR_ROWS, ROWS, SYSV_ROWS
 from ...support.paths import TESTS
+from .elf_rows import RELR_ROWS, ROWS, SYSV_ROWS
 
 CompileLibrary = Callable[..., Path]
 SEEDS = TESTS / "fuzz" / "corpus" / "elf_check"

@@ -9,7 +9,7 @@ import pytest
 from runtime._core import ElfFile
 from runtime.error import LibraryLoadError
 
-from ...support.plain_library import SYMBOLS, CompileLibrary
+from ..plain_library import SYMBOLS, CompileLibrary
 
 
 def test_elf_error_has_the_offset_in_the_file(compile_library: CompileLibrary) -> None:

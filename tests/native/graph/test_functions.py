@@ -14,9 +14,9 @@ import packer
 import runtime
 
 from ...support import needs
-from ...support.calls import assert_equal, by_libdso
 from ...support.graphs import factory, graph, host, null, op
 from ...support.paths import C_SOURCES
+from ..calls import assert_equal, by_libdso
 
 SANITIZE = "-fsanitize=address,undefined"
 W = np.full(6, 10, "float32")

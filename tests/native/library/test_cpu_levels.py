@@ -10,7 +10,7 @@ import pytest
 import runtime
 from runtime._core import ElfFile
 
-from ...support.plain_library import CompileLibrary
+from ..plain_library import CompileLibrary
 
 GOOD = "packer-cpu 1\nlevels low high\nfeatures low\nfeatures high f0\nlater words\n"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from runtime._core import Library
 
 from ...support.mapped import is_mapped
-from ...support.plain_library import answer
+from ..plain_library import answer
 
 
 def test_last_reference_closes_the_library(library_file: Path) -> None:

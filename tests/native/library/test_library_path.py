@@ -13,7 +13,7 @@ from runtime._core import Library
 from runtime.error import LibraryLoadError
 
 from ...support.mapped import is_mapped
-from ...support.plain_library import ADD, CompileLibrary, answer
+from ..plain_library import ADD, CompileLibrary, answer
 
 
 def test_key_is_that_of_the_file(library_file: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from runtime._core import ElfFile, Library
 from runtime.error import LibraryLoadError
 
-from ...support.plain_library import CompileLibrary
+from ..plain_library import CompileLibrary
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from runtime._core import Library
 from runtime.error import LibraryLoadError
 
-from ...support.plain_library import ADD, SYMBOLS, CompileLibrary, answer
+from ..plain_library import ADD, SYMBOLS, CompileLibrary, answer
 
 NAMED = "default, expected a parameter's name"
 STRUCT = "struct, expected 'name size alignment field:code@offset ...'"

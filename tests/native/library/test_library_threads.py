@@ -11,7 +11,7 @@ from pathlib import Path
 
 from runtime._core import Library
 
-from ...support.plain_library import ADD, CompileLibrary, answer
+from ..plain_library import ADD, CompileLibrary, answer
 
 
 def test_many_threads_open_and_close(compile_library: CompileLibrary, library_file: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from runtime._core import TensorBase
 
-from ...support.dlpack_producers import OnlyDLPack, OnlyOldDLPack, Probe
+from .dlpack_producers import OnlyDLPack, OnlyOldDLPack, Probe
 
 SOURCE = "probe.c"
 

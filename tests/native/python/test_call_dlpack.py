@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ...support.dlpack_producers import OnlyDLPack, OnlyOldDLPack, Probe
+from .dlpack_producers import OnlyDLPack, OnlyOldDLPack, Probe
 
 SOURCE = "probe.c"
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from ...support.dlpack_producers import Probe
+from .dlpack_producers import Probe
 
 SOURCE = "probe.c"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from ...support.dlpack_producers import Probe
+from .dlpack_producers import Probe
 
 SOURCE = "probe.c"
 

@@ -11,7 +11,7 @@ import pytest
 
 from runtime import DeviceModule, FunctionInfo
 
-from ...support.dlpack_producers import Probe
+from .dlpack_producers import Probe
 
 SOURCE = "declared.c"
 

@@ -11,8 +11,8 @@ import pytest
 
 import runtime
 
-from ...support.dlpack_producers import Probe
 from ...support.paths import C_SOURCES
+from .dlpack_producers import Probe
 
 SOURCE = "declared.c"
 

@@ -14,8 +14,8 @@ import pytest
 
 import runtime
 
-from ...support.dlpack_producers import Probe
 from ...support.paths import C_SOURCES
+from .dlpack_producers import Probe
 
 SOURCE = "declared.c"
 POINT = np.dtype([("x", "f8"), ("n", "i4")], align=True)

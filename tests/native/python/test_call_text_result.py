@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ...support.dlpack_producers import Probe
+from .dlpack_producers import Probe
 
 SOURCE = "probe.c"
 SMALL_STR, SMALL_BYTES, STR_OBJECT, BYTES_OBJECT, MAP_OBJECT = 11, 12, 65, 66, 72

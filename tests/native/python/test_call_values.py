@@ -13,7 +13,7 @@ import pytest
 
 from runtime._core import Library, TensorBase
 
-from ...support.dlpack_producers import OnlyDLPack, Probe
+from .dlpack_producers import OnlyDLPack, Probe
 
 SOURCE = "probe.c"
 # TVMFFITypeIndex (formats: safe call).

@@ -13,8 +13,8 @@ import runtime
 from runtime.modules.vm import load
 from runtime.serial.stream import Reader
 
-from ...support.callables import CallableObject, Probe, echo
 from ...support.vm_assembler import Code, Program, call, func, packed, reg, ret
+from .callables import CallableObject, Probe, echo
 
 SOURCE = "functions.c"
 # TVMFFITypeIndex (formats: safe call).

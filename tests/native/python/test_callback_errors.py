@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from ...support.callables import Probe
+from .callables import Probe
 
 SOURCE = "functions.c"
 

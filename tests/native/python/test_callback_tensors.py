@@ -9,7 +9,7 @@ import pytest
 
 import runtime
 
-from ...support.callables import Probe
+from .callables import Probe
 
 SOURCE = "functions.c"
 CPU, CUDA = 1, 2

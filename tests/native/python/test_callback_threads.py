@@ -10,7 +10,7 @@ import pytest
 
 from runtime._core import Library
 
-from ...support.callables import Probe
+from .callables import Probe
 
 SOURCE = "functions.c"
 

@@ -14,7 +14,7 @@ import runtime
 from runtime import Device, empty, from_dlpack, tensor
 
 from ...support import needs
-from ...support.strided_arrays import FORMS, strided
+from .strided_arrays import FORMS, strided
 
 CUDA, VULKAN = 2, 7
 

@@ -12,8 +12,8 @@ import pytest
 
 from runtime._core import Function, Library
 
-from ...support.callables import CallableObject, Probe, echo
 from ...support.paths import C_SOURCES
+from .callables import CallableObject, Probe, echo
 
 SOURCE = "functions.c"
 

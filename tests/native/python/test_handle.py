@@ -18,8 +18,8 @@ import pytest
 import runtime
 from runtime._core import Library
 
-from ...support.dlpack_producers import Probe
 from ...support.paths import C_SOURCES
+from .dlpack_producers import Probe
 
 SOURCE = "declared.c"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ...support.dlpack_producers import Probe
+from .dlpack_producers import Probe
 
 SOURCE = "declared.c"
 

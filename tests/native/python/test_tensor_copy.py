@@ -9,7 +9,7 @@ import pytest
 
 from runtime import Device, Tensor, empty, from_dlpack, tensor
 
-from ...support.strided_arrays import FORMS, strided
+from .strided_arrays import FORMS, strided
 
 
 @pytest.mark.parametrize("form", FORMS)

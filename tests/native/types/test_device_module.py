@@ -14,10 +14,10 @@ from runtime import DeviceModule, FunctionInfo
 from runtime.modules.device import LAYOUTS, Shader
 from runtime.serial.stream import Writer
 
-from ...support.calls import assert_equal as assert_same_calls
 from ...support.opencl_kernels import SCALE, SCALE_SOURCE, kernels
 from ...support.paths import GOLDEN
 from ...support.payloads import assert_equal, mutants
+from ..calls import assert_equal as assert_same_calls
 
 INFOS = [
     FunctionInfo("scale", ("handle", "float32x4", "bool", "int8"), ("blockIdx.x", "threadIdx.x")),

@@ -10,7 +10,6 @@ import packer
 from runtime.modules.vm import load
 from runtime.serial.stream import Reader
 
-from ...support.calls import assert_equal
 from ...support.vm_assembler import (
     CONTEXT,
     TWICE,
@@ -24,6 +23,7 @@ from ...support.vm_assembler import (
     reg,
     ret,
 )
+from ..calls import assert_equal
 
 ADD = "double add(double a, double b) { return 10 * a + b; }"
 

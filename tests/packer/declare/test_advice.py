@@ -12,7 +12,7 @@ import pytest
 from packer.modules.c_source import CSourceModule
 from runtime.error import ExportError
 
-from ...support.read_source import compile_errors
+from ..read_source import compile_errors
 
 # The code, the function, and a declaration of it that is refused.
 REFUSED: list[tuple[str, str, Any]] = [

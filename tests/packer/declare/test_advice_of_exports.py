@@ -13,7 +13,7 @@ import pytest
 import packer
 from runtime.error import ExportError
 
-from ...support.read_source import compile_errors
+from ..read_source import compile_errors
 from .test_odd_declarators import TYPES, is_c, odd_functions
 
 TYPES_BY_VALUE = """

@@ -12,7 +12,7 @@ from packer.modules.c_source import CSourceModule
 from runtime.error import ExportError, ToolchainError
 
 from ...support import needs
-from ...support.read_source import compile_errors, read
+from ..read_source import compile_errors, read
 
 C = """
 #include "dso_packer.h"

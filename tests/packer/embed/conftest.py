@@ -9,7 +9,7 @@ import pytest
 import packer
 
 from ...support import needs
-from ...support.segments import host, keeping_linked
+from .segments import host, keeping_linked
 
 
 @pytest.fixture(scope="module", params=needs.LINKERS)

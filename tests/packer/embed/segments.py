@@ -13,7 +13,7 @@ import packer
 import runtime
 from runtime._core import ElfFile
 
-from . import needs
+from ...support import needs
 
 DATA = bytes(range(256)) * 400
 

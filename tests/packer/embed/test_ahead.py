@@ -14,7 +14,7 @@ import runtime
 from packer.embed.ahead import LARGE, LEAD
 
 from ...support.process import run_python
-from ...support.segments import rewrite
+from .segments import rewrite
 
 MARK = b"0123456789abcdef" * 4096
 ADD = "long add(long a, long b) { return a + b; }"

@@ -13,7 +13,7 @@ from packer.embed.c import array_text
 from packer.embed.llvm import incbin_lines
 from runtime.serial.stream import FileRange
 
-from ...support.segments import Weights
+from .segments import Weights
 
 
 def test_array_that_no_compiler_takes_is_refused_at_once(tmp_path) -> None:

@@ -11,7 +11,7 @@ import packer
 
 from ...support import needs
 from ...support.elf_poke import Elf
-from ...support.segments import DATA, complaints, host, works
+from .segments import DATA, complaints, host, works
 
 
 def test_blob_is_in_a_separate_read_only_segment(linked) -> None:

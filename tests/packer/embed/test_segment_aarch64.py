@@ -10,7 +10,7 @@ import pytest
 import packer
 
 from ...support import needs
-from ...support.segments import DATA, carried, host, rewrite
+from .segments import DATA, carried, host, rewrite
 
 LARGE_PAGE = 64 * 1024
 AARCH64 = "aarch64-linux-gnu-gcc"

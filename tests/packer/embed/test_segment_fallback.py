@@ -12,7 +12,7 @@ import packer
 import runtime
 
 from ...support.elf_poke import Elf
-from ...support.segments import host, works
+from .segments import host, works
 
 
 def discarding(what: str, folder: Path) -> list[str]:

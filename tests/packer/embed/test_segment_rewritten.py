@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ...support.segments import REWRITERS, rewrite, works
+from .segments import REWRITERS, rewrite, works
 
 
 @pytest.mark.parametrize("commands", REWRITERS.values(), ids=REWRITERS.keys())

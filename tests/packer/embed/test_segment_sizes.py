@@ -10,7 +10,7 @@ import packer
 import runtime
 
 from ...support.process import run_python
-from ...support.segments import DATA, Weights, host, works
+from .segments import DATA, Weights, host, works
 
 # The same in a fresh process: exports argv[1] to argv[2].
 EXPORT_WEIGHTS = """

@@ -15,7 +15,7 @@ import runtime
 
 from ...support import needs
 from ...support.elf_poke import Elf
-from ...support.segments import DATA, REWRITERS, carried, complaints, rewrite
+from .segments import DATA, REWRITERS, carried, complaints, rewrite
 
 
 @pytest.fixture

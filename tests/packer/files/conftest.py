@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ...support.replaced_file import OLD
+from .replaced_file import OLD
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from packer.files.output import replacing
 from runtime.error import ExportError
 
 from ...support import needs
-from ...support.replaced_file import NEW, build_shim, names, python, run_python, untouched
+from .replaced_file import NEW, build_shim, names, python, run_python, untouched
 
 
 def test_file_size_limit(old):

@@ -7,7 +7,7 @@ import pytest
 from packer.files.output import replacing
 from runtime.error import ExportError
 
-from ...support.replaced_file import NEW, OLD, as_ordinary_user, export, names, untouched
+from .replaced_file import NEW, OLD, as_ordinary_user, export, names, untouched
 
 
 def test_missing_folders_are_made(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from packer.files.output import replacing, shown_path
 from runtime.error import ExportError
 
-from ...support.replaced_file import NEW, as_ordinary_user, export, mode, names, untouched
+from .replaced_file import NEW, as_ordinary_user, export, mode, names, untouched
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import os
 import subprocess
 import threading
 
-from ...support.replaced_file import export, names, python
+from .replaced_file import export, names, python
 
 
 def test_sixteen_exporters_race(tmp_path):

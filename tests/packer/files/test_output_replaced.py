@@ -9,7 +9,7 @@ import pytest
 from packer.files.output import replacing
 from runtime.error import ExportError
 
-from ...support.replaced_file import NEW, OLD, export, mode, names, untouched
+from .replaced_file import NEW, OLD, export, mode, names, untouched
 
 
 def test_new_file(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from packer.files.output import terminate_as_exception
 
-from ...support.replaced_file import python, untouched
+from .replaced_file import python, untouched
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from packer.files.output import replacing
 
 from ...support import needs
 from ...support.command_line import COMMAND
-from ...support.compilers import program
-from ...support.replaced_file import (
+from ..compilers import program
+from .replaced_file import (
     NEW,
     NOBODY,
     OLD,

@@ -10,7 +10,7 @@ import packer
 from runtime.error import ExportError
 
 from ...support import needs
-from ...support.read_source import compile_errors
+from ..read_source import compile_errors
 
 # The package of a header, the least number of its functions, and some of them.
 INSTALLED = {

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from . import needs
+from ...support import needs
 
 # It starts as root in a container, and asks no questions.
 _FLAGS = [

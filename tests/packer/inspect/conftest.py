@@ -11,7 +11,7 @@ import packer
 import runtime
 from packer.inspect.page import write_report
 
-from ...support.html_page import HOSTILE_DOC, HOSTILE_NAME, kernels
+from .html_page import HOSTILE_DOC, HOSTILE_NAME, kernels
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Damage a good library in many ways: cut, bits flipped, wrong headers. Always the same ways.
 
-python -m tests.support.damage model.so FOLDER      writes each damaged file into a folder
+python -m tests.packer.inspect.damage model.so FOLDER      writes each damaged file into a folder
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from .elf_poke import DT, PT, Elf, Record
+from ...support.elf_poke import DT, PT, Elf, Record
 
 _LIES = (0, 1, 7, 0x7FFF, 2**31, 2**32 - 1)
 _HEADER = ("e_phoff", "e_shoff", "e_phentsize", "e_phnum", "e_shentsize", "e_shnum", "e_shstrndx")

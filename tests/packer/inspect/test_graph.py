@@ -16,9 +16,9 @@ from packer.inspect.page.graph import Row, draw_graph
 from packer.model_text import flops_text
 
 from ...support import models, needs
-from ...support.browser import opened, running_browser
-from ...support.json_schema import faults
 from ...support.paths import DOCS
+from .browser import opened, running_browser
+from .json_schema import faults
 
 MAIN = "main(x.1: float32[batch, 40]) -> (scores: float32[batch, 48], hidden: float32[batch, 48])"
 SCHEMA = json.loads((DOCS / "inspect.schema.json").read_text())

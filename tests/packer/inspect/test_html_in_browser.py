@@ -12,8 +12,8 @@ import runtime
 from packer.inspect import inspect_library
 from packer.inspect.page import write_report
 
-from ...support.browser import opened, running_browser
-from ...support.html_page import kernels
+from .browser import opened, running_browser
+from .html_page import kernels
 
 
 @pytest.fixture(scope="module")

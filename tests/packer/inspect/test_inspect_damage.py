@@ -18,7 +18,7 @@ from packer.inspect.extract import extract_library
 from packer.inspect.listing import list_entries, list_sizes
 from runtime.error import PackerError
 
-from ...support.damage import damaged
+from .damage import damaged
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from packer.inspect import inspect_library, render
 
 from ...support import needs
-from ...support.inspected import tool
+from .inspected import tool
 
 
 @pytest.mark.parametrize(

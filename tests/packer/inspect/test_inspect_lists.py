@@ -20,8 +20,8 @@ from packer.inspect.drawing import draw
 from packer.inspect.listing import list_entries, list_sizes, list_symbols, select_symbols
 from packer.inspect.meaning import meaning_of
 
-from ...support.json_schema import faults
 from ...support.paths import DOCS
+from .json_schema import faults
 
 SCHEMA = json.loads((DOCS / "inspect.schema.json").read_text())
 NUM_SAMPLED, MAX_NBYTES = 30, 4 << 20

@@ -14,8 +14,8 @@ from packer.inspect import inspect_library, render
 from runtime.modules.vm import load as load_executable
 from runtime.serial.stream import Reader
 
-from ...support.inspected import SAFE_CALL, entry, library_bin, u64, with_blob
 from ...support.vm_assembler import SHAPE, TENSOR, Code, Program, call, packed, reg, ret
+from .inspected import SAFE_CALL, entry, library_bin, u64, with_blob
 
 
 def test_other_dialect_is_listed(compile_library) -> None:

@@ -11,7 +11,7 @@ from packer.inspect import inspect_library, render
 from runtime.error import PackerError
 
 from ...support.elf_poke import Elf, Record
-from ...support.inspected import DATA, SAFE_CALL, entry, library_bin, u64, with_blob
+from .inspected import DATA, SAFE_CALL, entry, library_bin, u64, with_blob
 
 
 @pytest.mark.parametrize(

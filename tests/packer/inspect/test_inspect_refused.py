@@ -17,7 +17,7 @@ from runtime._core import ElfFile
 from runtime.error import LibraryLoadError, PackerError
 
 from ...support.elf_poke import Elf
-from ...support.inspected import SAFE_CALL
+from .inspected import SAFE_CALL
 
 
 def as_tar(data: bytes) -> bytes:

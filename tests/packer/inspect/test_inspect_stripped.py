@@ -12,7 +12,7 @@ from packer.inspect import inspect_library, render
 
 from ...support import needs
 from ...support.elf_poke import Elf
-from ...support.inspected import SAFE_CALL, entry, tool, u64, with_blob
+from .inspected import SAFE_CALL, entry, tool, u64, with_blob
 
 
 def test_plain_library_has_no_blob(compile_library) -> None:

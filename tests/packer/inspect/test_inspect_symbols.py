@@ -8,7 +8,7 @@ import pytest
 
 from packer.inspect import inspect_library
 
-from ...support.inspected import tool
+from .inspected import tool
 
 
 def nm_symbols(path: Path) -> list[tuple[str, bool]]:

@@ -7,7 +7,7 @@ import json
 import runtime
 from packer.inspect import inspect_library, render
 
-from ...support.inspected import entry, with_blob
+from .inspected import entry, with_blob
 
 
 def test_tree_of_a_packed_library_is_that_of_a_load(packed_library) -> None:

@@ -17,8 +17,8 @@ from packer.inspect.meaning import meaning_of
 from packer.inspect.page import write_report
 from packer.project import read_project
 
-from ...support.json_schema import faults
 from ...support.paths import DOCS
+from .json_schema import faults
 
 GIVEN = {
     "version": "1.0",

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from ...support.projects import ADD, MUL, SUB
+from .projects import ADD, MUL, SUB
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import packer
 import runtime
 from packer.project import read_project
 
-from ...support.projects import HOST, refusal
+from .projects import HOST, refusal
 
 
 def test_keys_become_the_metadata_of_the_library(folder) -> None:

@@ -14,7 +14,7 @@ import runtime
 from packer.project import read_project
 
 from ...support import graphs
-from ...support.projects import HOST, KERNELS, TWO, exported, project, refusal
+from .projects import HOST, KERNELS, TWO, exported, project, refusal
 
 FUNCTIONS = ", ".join(f'{name} = "{type_}"' for name, type_ in graphs.FUNCTIONS.items())
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ...support.projects import KERNELS, project, refusal
+from .projects import KERNELS, project, refusal
 
 FACTORY = "[module.own]\nkind = 'python'\nfactory = 'build.py:make'\n"
 

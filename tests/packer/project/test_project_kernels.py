@@ -11,7 +11,7 @@ import pytest
 import runtime
 
 from ...support import needs
-from ...support.projects import KERNELS, exported, project
+from .projects import KERNELS, exported, project
 
 CL = """
 kernel void scale(global float *x, float by) { x[get_global_id(0)] *= by; }

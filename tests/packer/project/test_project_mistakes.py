@@ -10,7 +10,7 @@ import pytest
 import packer
 from packer.project import read_project
 
-from ...support.projects import HOST, KERNELS, TWO, refusal
+from .projects import HOST, KERNELS, TWO, refusal
 
 MISTAKES = {
     "syntax": ("[library]\noutput = \n", "line 2, column 10: invalid value"),

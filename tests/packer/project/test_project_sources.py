@@ -12,7 +12,7 @@ import runtime
 from packer.project import project_of_sources
 from packer.project.sources import SourceFileModule, source_of
 
-from ...support.projects import ADD, HOST, TWO, exported, project, refusal
+from .projects import ADD, HOST, TWO, exported, project, refusal
 
 
 def test_sources_share_their_declarations(folder: Path) -> None:

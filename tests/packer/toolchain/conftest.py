@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ...support.compilers import write
+from ..compilers import write
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from packer.toolchain.cache.folder import Folder, cache_path, digest_of
 
 from ...support import needs
 from ...support.command_line import COMMAND
-from ...support.compilers import write
+from ..compilers import write
 
 CODE = "long f(long a) { return a + 1; }\n"
 

@@ -12,7 +12,7 @@ from packer.toolchain.create import create_shared
 from runtime.error import ToolchainError
 
 from ...support import needs
-from ...support.compilers import compile_c, compile_source, output_of, write
+from ..compilers import compile_c, compile_source, output_of, write
 
 pytestmark = pytest.mark.usefixtures("no_compiler_variables")
 

@@ -9,7 +9,7 @@ import pytest
 from packer.toolchain.create import create_shared
 from runtime.error import ToolchainError
 
-from ...support.compilers import GCC, compile_c, program, write
+from ..compilers import GCC, compile_c, program, write
 
 pytestmark = pytest.mark.usefixtures("no_compiler_variables")
 

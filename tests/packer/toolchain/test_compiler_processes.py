@@ -15,7 +15,7 @@ import pytest
 
 from packer.toolchain.process import KEPT_NBYTES, run, run_all
 
-from ...support.compilers import compile_c, output_of, program, write
+from ..compilers import compile_c, output_of, program, write
 
 pytestmark = pytest.mark.usefixtures("no_compiler_variables")
 

@@ -10,7 +10,7 @@ from packer.toolchain.create import create_shared
 from packer.toolchain.cross_linker import cross_compiler
 from runtime.error import ExportError, ToolchainError
 
-from ...support.compilers import compile_c, compile_source, output_of, program, write
+from ..compilers import compile_c, compile_source, output_of, program, write
 
 pytestmark = pytest.mark.usefixtures("no_compiler_variables")
 

@@ -8,7 +8,7 @@ import pytest
 
 from packer.toolchain.cross_linker import cross_compiler
 
-from ...support.compilers import GCC, program, write
+from ..compilers import GCC, program, write
 
 pytestmark = pytest.mark.usefixtures("no_compiler_variables")
 

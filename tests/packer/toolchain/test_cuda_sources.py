@@ -11,7 +11,7 @@ from packer.toolchain.compiler import find_compiler
 from runtime.error import ToolchainError
 
 from ...support import needs
-from ...support.compilers import output_of
+from ..compilers import output_of
 
 SOURCE = """
 #include "value.h"

@@ -9,7 +9,7 @@ import pytest
 from packer.toolchain.compiler import find_compiler
 from runtime.error import ToolchainError
 
-from ...support.compilers import program
+from ..compilers import program
 
 pytestmark = pytest.mark.usefixtures("no_compiler_variables")
 

@@ -12,7 +12,7 @@ import packer
 
 from ...support import needs
 from ...support.process import run_python
-from ...support.unlinked_tree import CALL, tree
+from .unlinked_tree import CALL, tree
 
 
 @pytest.mark.parametrize(

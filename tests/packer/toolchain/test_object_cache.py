@@ -18,7 +18,7 @@ from packer.toolchain.compiler import compilers
 from runtime.error import ToolchainError
 
 from ...support import needs
-from ...support.compilers import output_of, program, write
+from ..compilers import output_of, program, write
 
 pytestmark = pytest.mark.usefixtures("no_compiler_variables")
 CODE = '#include <stdint.h>\n#include "size.h"\nint64_t f(void) { return SIZE; }\n'

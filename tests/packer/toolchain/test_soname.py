@@ -13,7 +13,7 @@ import packer
 import runtime
 
 from ...support import needs
-from ...support.compilers import output_of
+from ..compilers import output_of
 
 
 def tree(*, is_host: bool = True) -> runtime.Module:

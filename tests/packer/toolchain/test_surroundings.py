@@ -12,7 +12,7 @@ import packer
 import runtime
 
 from ...support import needs
-from ...support.compilers import program, write
+from ..compilers import program, write
 
 pytestmark = pytest.mark.usefixtures("no_compiler_variables")
 F = {"f": "int(void)"}

@@ -15,7 +15,7 @@ import pytest
 import packer
 from packer.toolchain.link_input import LinkInput
 
-from ...support.unlinked_tree import tree
+from .unlinked_tree import tree
 
 
 def hostile(path: Path, *members: tuple[str, bytes] | tarfile.TarInfo) -> Path:

@@ -13,7 +13,7 @@ import packer
 import runtime
 
 from ...support.process import run_python
-from ...support.unlinked_tree import CALL, tree
+from .unlinked_tree import CALL, tree
 
 UNLINKED = ("tar", "o", "a")
 

@@ -8,7 +8,7 @@ import packer
 import runtime
 
 from ...support import needs
-from ...support.compilers import output_of
+from ..compilers import output_of
 
 SOURCE = "int helper(int a) { return 2 * a; }\nint data = 1;\nint f(int a) { return helper(a); }\n"
 

@@ -13,8 +13,8 @@ import packer
 import runtime
 from runtime.blob import Blob, Entry, dump
 
-from ...support.interchanged import device, each_form, host
 from ...support.process import run_python
+from ..interchanged import device, each_form, host
 
 
 @each_form

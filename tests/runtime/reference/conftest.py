@@ -13,7 +13,7 @@ import packer
 import runtime
 from runtime.reference import resident
 
-from ...support.interchanged import device, host
+from ..interchanged import device, host
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,8 @@ import packer
 import runtime
 from runtime.error import ExportError
 
-from ...support.interchanged import device, host
 from ...support.process import run_python
+from ..interchanged import device, host
 
 UNPICKLE = """
 import json, pathlib, pickle, sys

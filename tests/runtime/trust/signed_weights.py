@@ -14,10 +14,10 @@ from packer.trust.sign import sign_library
 from runtime.modules.vm import load
 from runtime.serial.stream import Reader
 
-from . import signing
-from .graphs import graph, null, op
-from .vm_assembler import Code, Program, call, const, packed, ret
-from .weights_host import FUNCTIONS, SOURCE
+from ...support import signing
+from ...support.graphs import graph, null, op
+from ...support.vm_assembler import Code, Program, call, const, packed, ret
+from ...support.weights_host import FUNCTIONS, SOURCE
 
 TENSOR = 70
 MIB = 1 << 20

@@ -26,11 +26,11 @@ from runtime.error import VerifyError
 from runtime.modules.safetensors import SafetensorsModule
 from runtime.serial.stream import Writer, read_chunk
 
-from ...support import signed_weights as signed
 from ...support import signing
 from ...support.paths import TESTS
 from ...support.process import run_python
-from ...support.signed_weights import MIB, arrays, flip, middle_of
+from . import signed_weights as signed
+from .signed_weights import MIB, arrays, flip, middle_of
 
 X = np.ones(signed.LENGTH, "f4")
 

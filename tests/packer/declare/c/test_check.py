@@ -11,7 +11,7 @@ from packer.modules.c_source import CSourceModule
 from packer.target import find_target
 
 from ....support import needs
-from ....support.read_source import compile_errors, read
+from ...read_source import compile_errors, read
 
 SOURCE = """
 #include <stdint.h>

@@ -6,9 +6,9 @@ import os
 import subprocess
 from pathlib import Path
 
-import packer.trust.sign.keys
 import pytest
 
+import packer.trust.sign.keys
 from runtime.error import VerifyError
 from runtime.trust.verify import read_public_key, verify_file
 

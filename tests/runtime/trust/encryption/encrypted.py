@@ -18,7 +18,7 @@ from runtime.error import EncryptionError
 from runtime.module import preorder
 from runtime.trust.encryption.use import Use
 
-from . import graphs, models
+from ....support import graphs, models
 
 WEIGHTS = np.random.default_rng(22).normal(size=(2, 3)).astype("f4")
 SOURCE = "__kernel void secret_kernel(__global float *x) { x[0] = 42; }"

@@ -20,7 +20,8 @@ from runtime.error import EncryptionError, ExportError
 from runtime.module import preorder
 from runtime.trust.encryption.memory import SecretMemory
 
-from ....support import encrypted, models, signing
+from ....support import models, signing
+from . import encrypted
 
 
 @pytest.fixture(scope="module")

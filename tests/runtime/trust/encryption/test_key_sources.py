@@ -12,7 +12,8 @@ import pytest
 from runtime.error import EncryptionError
 from runtime.trust.encryption.keys import PREFIX, LocalKey, find_key
 
-from ....support import encrypted, models
+from ....support import models
+from . import encrypted
 
 KEY = bytes(range(100, 132))
 LINE = PREFIX + base64.b64encode(KEY).decode()

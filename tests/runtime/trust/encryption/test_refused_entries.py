@@ -12,7 +12,8 @@ import packer
 import runtime
 from runtime.trust.encryption.envelope import HEADER_NBYTES, PIECE_NBYTES
 
-from ....support import encrypted, models
+from ....support import models
+from . import encrypted
 
 # The place of the entry of `blob` in it: count, then the key.
 AT = 8 + 8 + len("encrypted")
