@@ -24,18 +24,18 @@ struct plan {
 static struct plan plan_of(const struct dso_op_attention *attention) {
   const int64_t size = attention->size;
   struct plan plan = {.attention = attention};
-  plan.batches = most(attention->batch, 1);
+  plan.batches = max(attention->batch, 1);
   plan.kv_heads = attention->kv_heads ? attention->kv_heads : attention->heads;
   plan.share = attention->heads / plan.kv_heads;
   plan.value_size = attention->value_size ? attention->value_size : size;
-  plan.tiles = up(attention->rows, PIXELS);
-  plan.panels = up(attention->keys, PANEL);
-  plan.q_size = up(size, BLOCK) * BLOCK * attention->rows;
+  plan.tiles = ceil_div(attention->rows, PIXELS);
+  plan.panels = ceil_div(attention->keys, PANEL);
+  plan.q_size = ceil_div(size, BLOCK) * BLOCK * attention->rows;
   plan.k_size = plan.panels * PANEL * size;
   /* Whole panels of v are read where they are. */
-  plan.v_size = plan.value_size % PANEL ? up(plan.value_size, PANEL) * PANEL * attention->keys : 0;
-  plan.scale =
-      attention->scale != 0 ? attention->scale : (float)inverse_root((double)most(size, 1));
+  plan.v_size =
+      plan.value_size % PANEL ? ceil_div(plan.value_size, PANEL) * PANEL * attention->keys : 0;
+  plan.scale = attention->scale != 0 ? attention->scale : (float)inverse_root((double)max(size, 1));
   return plan;
 }
 
@@ -60,7 +60,7 @@ static void prepare(const void *data, int64_t index) {
                          row * attention->q_row,
                      attention->q_row, 1, rows, size, plan->scale,
                      plan->q + (batch * heads + head) * plan->q_size +
-                         row * up(size, BLOCK) * BLOCK,
+                         row * ceil_div(size, BLOCK) * BLOCK,
                      rows * BLOCK);
     return;
   }
@@ -82,9 +82,9 @@ static void prepare(const void *data, int64_t index) {
 struct rows {
   int64_t batch, head, kv; /* kv: of the workspace's heads */
   int tiles;
-  struct spot spots[TILES]; /* of q, and where their rows are in the output */
-  int64_t first[TILES];     /* rows */
-  int64_t keys;             /* that any of the rows sees */
+  struct position positions[TILES]; /* of q, and where their rows are in the output */
+  int64_t first[TILES];             /* rows */
+  int64_t keys;                     /* that any of the rows sees */
   float greatest[TILES][PIXELS], sum[TILES][PIXELS];
   float change[TILES][PIXELS]; /* the factor of earlier sums */
 };
@@ -94,11 +94,11 @@ static const struct dso_op_after nothing;
 /* The products of all rows with keys begin ... begin + count - 1: [tile][block][PIXELS][BLOCK]. */
 static void multiply(const struct plan *plan, const struct rows *rows, int64_t begin, int64_t count,
                      float *products) {
-  const int64_t size = plan->attention->size, blocks = up(size, BLOCK);
+  const int64_t size = plan->attention->size, blocks = ceil_div(size, BLOCK);
   const struct place place = {
       .after = &nothing, .out = products, .step = BLOCK, .plane = PLANE, .is_padded = 1};
   _Alignas(64) float sums[TILES * PIXELS * PANEL];
-  struct spot spots[TILES] = {{.data = NULL}};
+  struct position positions[TILES] = {{.data = NULL}};
   struct tile tile = {.step = BLOCK,
                       .blocks = blocks,
                       .block = BLOCK,
@@ -107,11 +107,11 @@ static void multiply(const struct plan *plan, const struct rows *rows, int64_t b
                       .weight_step = PANEL};
   for (int64_t j = 0; j < count; j += PANEL) {
     for (int t = 0; t < rows->tiles; t++) {
-      spots[t] = rows->spots[t];
-      spots[t].at = t * KEYS * PIXELS + j / BLOCK * PLANE;
+      positions[t] = rows->positions[t];
+      positions[t].at = t * KEYS * PIXELS + j / BLOCK * PLANE;
     }
     tile.weight = plan->k + rows->kv * plan->k_size + (begin + j) * size;
-    dso_op_tiles(&tile, spots, rows->tiles, least(count - j, PANEL), sums, &place);
+    dso_op_tiles(&tile, positions, rows->tiles, min(count - j, PANEL), sums, &place);
   }
 }
 
@@ -123,7 +123,7 @@ static void hide(const struct plan *plan, const struct rows *rows, int64_t row, 
   const float *values = attention->mask + rows->batch * attention->mask_batch +
                         rows->head * attention->mask_head + row * attention->mask_row + begin;
   int64_t seen = count, j = 0;
-  if (attention->is_causal) seen = most(least(row + attention->past + 1 - begin, count), 0);
+  if (attention->is_causal) seen = max(min(row + attention->past + 1 - begin, count), 0);
   if (attention->mask != NULL) {
     for (; j + LANES <= seen; j += LANES) {
       float *product = to + j / BLOCK * PLANE + j % BLOCK;
@@ -131,17 +131,18 @@ static void hide(const struct plan *plan, const struct rows *rows, int64_t row, 
     }
     for (; j < seen; j++) to[j / BLOCK * PLANE + j % BLOCK] += values[j];
   }
-  for (j = seen; j < up(count, BLOCK) * BLOCK; j++) to[j / BLOCK * PLANE + j % BLOCK] = -INFINITY;
+  for (j = seen; j < ceil_div(count, BLOCK) * BLOCK; j++)
+    to[j / BLOCK * PLANE + j % BLOCK] = -INFINITY;
 }
 
 /* Turn the products of a row into exponentials. */
-static void soften(struct rows *rows, int t, int r, int64_t blocks, float *to) {
+static void softmax(struct rows *rows, int t, int r, int64_t blocks, float *to) {
   const float before = rows->greatest[t][r];
-  vec most_of_lane = splat(before), sum_of_lane = splat(0);
+  vec max_of_lane = splat(before), sum_of_lane = splat(0);
   for (int64_t b = 0; b < blocks; b++)
     for (int v = 0; v < BLOCK_VECTORS; v++)
-      most_of_lane = greater(load(to + b * PLANE + v * LANES), most_of_lane);
-  const float greatest = greatest_lane(most_of_lane);
+      max_of_lane = greater(load(to + b * PLANE + v * LANES), max_of_lane);
+  const float greatest = greatest_lane(max_of_lane);
   const float zero = greatest == -INFINITY ? 0 : greatest; /* a row that sees no key yet */
   for (int64_t b = 0; b < blocks; b++)
     for (int v = 0; v < BLOCK_VECTORS; v++) {
@@ -158,10 +159,10 @@ static void soften(struct rows *rows, int t, int r, int64_t blocks, float *to) {
 static void scale(const struct plan *plan, const struct rows *rows, int is_last) {
   const struct dso_op_attention *attention = plan->attention;
   for (int t = 0; t < rows->tiles; t++)
-    for (int r = 0; r < rows->spots[t].columns; r++) {
+    for (int r = 0; r < rows->positions[t].columns; r++) {
       const float sum = rows->sum[t][r];
       const float factor = !is_last ? rows->change[t][r] : sum > 0 ? 1 / sum : sum * 0;
-      float *out = attention->out + rows->spots[t].at + r * attention->out_row;
+      float *out = attention->out + rows->positions[t].at + r * attention->out_row;
       int64_t d = 0;
       for (; d + LANES <= plan->value_size; d += LANES) store(out + d, load(out + d) * factor);
       for (; d < plan->value_size; d++) out[d] *= factor;
@@ -180,25 +181,25 @@ static void add_values(const struct plan *plan, const struct rows *rows, int64_t
   const float *v = attention->v + rows->batch * attention->v_batch +
                    rows->head / plan->share * attention->v_head;
   _Alignas(64) float sums[TILES * PIXELS * PANEL];
-  struct spot spots[TILES] = {{.data = NULL}};
+  struct position positions[TILES] = {{.data = NULL}};
   struct tile tile = {.step = BLOCK,
-                      .blocks = up(count, BLOCK),
+                      .blocks = ceil_div(count, BLOCK),
                       .block = BLOCK,
-                      .last = count - (up(count, BLOCK) - 1) * BLOCK,
+                      .last = count - (ceil_div(count, BLOCK) - 1) * BLOCK,
                       .taps = {1, 1},
                       .weight_step = plan->v_size ? PANEL : attention->v_row};
   if (begin) scale(plan, rows, 0);
   for (int64_t d = 0; d < plan->value_size; d += PANEL) {
     for (int t = 0; t < rows->tiles; t++) {
-      spots[t] = rows->spots[t];
-      spots[t].data = powers + t * KEYS * PIXELS;
-      spots[t].plane = PLANE;
-      spots[t].at += d;
+      positions[t] = rows->positions[t];
+      positions[t].data = powers + t * KEYS * PIXELS;
+      positions[t].plane = PLANE;
+      positions[t].at += d;
     }
     tile.weight = plan->v_size
                       ? plan->v + rows->kv * plan->v_size + d * attention->keys + begin * PANEL
                       : v + begin * attention->v_row + d;
-    dso_op_tiles(&tile, spots, rows->tiles, least(plan->value_size - d, PANEL), sums, &place);
+    dso_op_tiles(&tile, positions, rows->tiles, min(plan->value_size - d, PANEL), sums, &place);
   }
   if (begin + count >= rows->keys) scale(plan, rows, 1);
 }
@@ -206,27 +207,28 @@ static void add_values(const struct plan *plan, const struct rows *rows, int64_t
 /* The tiles of rows of an item. */
 static struct rows rows_of(const struct plan *plan, int64_t index) {
   const struct dso_op_attention *attention = plan->attention;
-  const int64_t items = up(plan->tiles, TILES), head = index / items, begin = index % items * TILES;
-  const int64_t blocks = up(attention->size, BLOCK);
+  const int64_t items = ceil_div(plan->tiles, TILES), head = index / items,
+                begin = index % items * TILES;
+  const int64_t blocks = ceil_div(attention->size, BLOCK);
   struct rows rows = {.batch = head / attention->heads,
                       .head = head % attention->heads,
-                      .tiles = (int)least(plan->tiles - begin, TILES),
+                      .tiles = (int)min(plan->tiles - begin, TILES),
                       .keys = attention->keys};
   rows.kv = rows.batch * plan->kv_heads + rows.head / plan->share;
   for (int t = 0; t < rows.tiles; t++) {
     const int64_t first = part_begin(attention->rows, plan->tiles, begin + t);
     const int64_t end = part_begin(attention->rows, plan->tiles, begin + t + 1);
     rows.first[t] = first;
-    rows.spots[t] =
-        (struct spot){.data = plan->q + head * plan->q_size + first * blocks * BLOCK,
-                      .plane = (end - first) * BLOCK,
-                      .at = rows.batch * attention->out_batch + rows.head * attention->out_head +
-                            first * attention->out_row,
-                      .rows = 1,
-                      .columns = (int)(end - first)};
+    rows.positions[t] =
+        (struct position){.data = plan->q + head * plan->q_size + first * blocks * BLOCK,
+                          .plane = (end - first) * BLOCK,
+                          .at = rows.batch * attention->out_batch +
+                                rows.head * attention->out_head + first * attention->out_row,
+                          .rows = 1,
+                          .columns = (int)(end - first)};
     for (int r = 0; r < PIXELS; r++) rows.greatest[t][r] = -INFINITY;
     if (attention->is_causal && t + 1 == rows.tiles)
-      rows.keys = most(least(end + attention->past, attention->keys), 0);
+      rows.keys = max(min(end + attention->past, attention->keys), 0);
   }
   return rows;
 }
@@ -237,13 +239,13 @@ static void attend(const void *data, int64_t index) {
   struct rows rows = rows_of(plan, index);
   _Alignas(64) float products[TILES * KEYS * PIXELS];
   for (int64_t begin = 0; begin == 0 || begin < rows.keys; begin += KEYS) {
-    const int64_t count = least(rows.keys - begin, KEYS);
+    const int64_t count = min(rows.keys - begin, KEYS);
     multiply(plan, &rows, begin, count, products);
     for (int t = 0; t < rows.tiles; t++)
-      for (int r = 0; r < rows.spots[t].columns; r++) {
+      for (int r = 0; r < rows.positions[t].columns; r++) {
         float *of_row = products + t * KEYS * PIXELS + r * BLOCK;
         hide(plan, &rows, rows.first[t] + r, begin, count, of_row);
-        soften(&rows, t, r, up(count, BLOCK), of_row);
+        softmax(&rows, t, r, ceil_div(count, BLOCK), of_row);
       }
     add_values(plan, &rows, begin, count, products);
   }
@@ -257,7 +259,7 @@ int dso_op_attention(const struct dso_op_attention *attention) {
   plan.k = plan.q + heads * plan.q_size;
   plan.v = plan.k + kv_heads * plan.k_size;
   if (dso_op_parallel(prepare, &plan, heads * plan.tiles + 2 * kv_heads, moved)) return -1;
-  return dso_op_parallel(attend, &plan, heads * up(plan.tiles, TILES),
+  return dso_op_parallel(attend, &plan, heads * ceil_div(plan.tiles, TILES),
                          heads * attention->rows * attention->keys *
                              (attention->size + plan.value_size));
 }

@@ -13,7 +13,7 @@ struct plan {
   int64_t height, width; /* of the output; rows that are adjacent are one */
   int64_t rows, columns; /* of tiles: 1 or 2 rows of pixels each */
   int64_t tall;          /* rows of pixels in a tile */
-  int64_t chunks;        /* of SPOTS tiles */
+  int64_t chunks;        /* of POSITIONS tiles */
 };
 
 /* The frame that the windows read. */
@@ -24,7 +24,7 @@ static int64_t frame_of(const struct dso_op_conv2d *conv) {
   for (int d = 0; d < 2; d++) {
     const int64_t window = (conv->kernel[d] - 1) * conv->dilation[d] + 1;
     const int64_t after = (out[d] - 1) * conv->stride[d] + window - conv->pad[d] - in[d];
-    frame = most(frame, most(conv->pad[d], after));
+    frame = max(frame, max(conv->pad[d], after));
   }
   return frame;
 }
@@ -54,15 +54,15 @@ static struct plan plan_of(const struct dso_op_conv2d *conv) {
   plan.width = conv->out.width;
   if (is_flat(&plan)) plan.width *= plan.height, plan.height = 1;
   plan.tall = plan.width <= PIXELS / 2 && plan.height > 1 ? 2 : 1;
-  plan.rows = up(plan.height, plan.tall);
-  plan.columns = up(plan.width, PIXELS);
-  plan.chunks = up(plan.rows * plan.columns, SPOTS);
+  plan.rows = ceil_div(plan.height, plan.tall);
+  plan.columns = ceil_div(plan.width, PIXELS);
+  plan.chunks = ceil_div(plan.rows * plan.columns, POSITIONS);
   return plan;
 }
 
 int64_t dso_op_conv2d_workspace(const struct dso_op_conv2d *conv) {
   const struct plan plan = plan_of(conv);
-  return plan.is_copied ? most(conv->batch, 1) * plan.in.batch : 0;
+  return plan.is_copied ? max(conv->batch, 1) * plan.in.batch : 0;
 }
 
 /* One item of the preparation: a plane of the copy, or the frame of a plane of the output. */
@@ -91,8 +91,8 @@ static const float *origin(const struct plan *plan, int64_t batch) {
 }
 
 /* The tiles of a chunk; `to` is the distance of output (0, 0). */
-static int spots_of(const struct plan *plan, int64_t chunk, const float *from, int64_t to,
-                    struct spot *spots) {
+static int positions_of(const struct plan *plan, int64_t chunk, const float *from, int64_t to,
+                        struct position *positions) {
   const struct dso_op_conv2d *conv = plan->conv;
   const struct dso_op_picture *in = &plan->in, *out = &conv->out;
   const int64_t tiles = plan->rows * plan->columns;
@@ -102,11 +102,11 @@ static int spots_of(const struct plan *plan, int64_t chunk, const float *from, i
     const int64_t number = first + i, column = number % plan->columns;
     const int64_t y = number / plan->columns * plan->tall;
     const int64_t x = part_begin(plan->width, plan->columns, column);
-    spots[i] = (struct spot){
+    positions[i] = (struct position){
         .data = from + y * conv->stride[0] * in->row + x * conv->stride[1] * in->block,
         .plane = in->plane,
         .at = to + y * out->row + x * out->block,
-        .rows = (int)least(plan->tall, plan->height - y),
+        .rows = (int)min(plan->tall, plan->height - y),
         .columns = (int)(part_begin(plan->width, plan->columns, column + 1) - x),
     };
   }
@@ -121,7 +121,7 @@ static void convolve(const void *data, int64_t index) {
   const struct dso_op_picture *in = &plan->in, *out = &conv->out;
   const int64_t parts = plan->chunks * weights->panels, batch = index / parts;
   const int64_t chunk = index % parts / weights->panels, panel = index % weights->panels;
-  const int64_t first = panel * PANEL, outputs = least(out->channels - first, PANEL);
+  const int64_t first = panel * PANEL, outputs = min(out->channels - first, PANEL);
   const struct tile tile = {.step = conv->stride[1] * in->block,
                             .below = conv->stride[0] * in->row,
                             .blocks = weights->blocks,
@@ -132,35 +132,35 @@ static void convolve(const void *data, int64_t index) {
                             .weight = conv->weight + panel * panel_size(weights),
                             .weight_step = PANEL};
   const struct place place = place_of(conv, first);
-  struct spot spots[SPOTS] = {{.data = NULL}};
-  _Alignas(64) float sums[SPOTS * PIXELS * PANEL];
+  struct position positions[POSITIONS] = {{.data = NULL}};
+  _Alignas(64) float sums[POSITIONS * PIXELS * PANEL];
   const float *from = origin(plan, batch) + first_block(weights, panel) * in->plane;
   const int64_t to = batch * out->batch + first / out->block * out->plane;
-  const int count = spots_of(plan, chunk, from, to, spots);
-  dso_op_tiles(&tile, spots, count, outputs, sums, &place);
+  const int count = positions_of(plan, chunk, from, to, positions);
+  dso_op_tiles(&tile, positions, count, outputs, sums, &place);
 }
 
 /* How many rows of a depthwise convolution are one item. */
 static int64_t rows_at_once(const struct dso_op_conv2d *conv) {
   enum { PIXELS_AT_ONCE = 112 };
-  return least(up(PIXELS_AT_ONCE, most(conv->out.width, 1)), conv->out.height);
+  return min(ceil_div(PIXELS_AT_ONCE, max(conv->out.width, 1)), conv->out.height);
 }
 
 /* One item of a depthwise convolution: some rows of a block. */
 static void convolve_depthwise(const void *data, int64_t index) {
   const struct plan *plan = data;
   const struct dso_op_conv2d *conv = plan->conv;
-  const int64_t count = rows_at_once(conv), parts = up(conv->out.height, count);
+  const int64_t count = rows_at_once(conv), parts = ceil_div(conv->out.height, count);
   const int64_t blocks = planes_of(&plan->in), batch = index / (blocks * parts);
   const int64_t block = index / parts % blocks, y = index % parts * count;
   dso_op_depthwise(conv, &plan->in, origin(plan, batch) + block * plan->in.plane, batch, block, y,
-                   least(y + count, conv->out.height));
+                   min(y + count, conv->out.height));
 }
 
 int dso_op_conv2d(const struct dso_op_conv2d *conv) {
   struct plan plan = plan_of(conv);
   const struct weights *weights = &plan.weights;
-  const int64_t batches = most(conv->batch, 1), pixels = conv->out.height * conv->out.width;
+  const int64_t batches = max(conv->batch, 1), pixels = conv->out.height * conv->out.width;
   const int64_t prepared =
       (plan.is_copied ? planes_of(&plan.in) : 0) + (conv->out.frame ? planes_of(&conv->out) : 0);
   const int64_t moved = plan.is_copied ? batches * plan.in.batch : 0;
@@ -168,7 +168,8 @@ int dso_op_conv2d(const struct dso_op_conv2d *conv) {
   if (prepared && dso_op_parallel(prepare, &plan, batches * prepared, moved)) return -1;
   if (weights->is_depthwise)
     return dso_op_parallel(convolve_depthwise, &plan,
-                           batches * planes_of(&plan.in) * up(conv->out.height, rows_at_once(conv)),
+                           batches * planes_of(&plan.in) *
+                               ceil_div(conv->out.height, rows_at_once(conv)),
                            batches * pixels * conv->in.channels * weights->taps);
   return dso_op_parallel(convolve, &plan, batches * plan.chunks * weights->panels,
                          batches * pixels * weights->panels * panel_size(weights));

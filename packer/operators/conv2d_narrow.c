@@ -15,7 +15,7 @@ struct plan {
   int64_t height, width;    /* of a plane as the tiles read it */
   int64_t plane, picture;   /* bytes of a block's plane, and of one picture */
   int64_t rows, row_pixels; /* of the output; rows that are adjacent are one */
-  int64_t columns, chunks;  /* tiles in a row; chunks of SPOTS tiles */
+  int64_t columns, chunks;  /* tiles in a row; chunks of POSITIONS tiles */
   const uint8_t *data;
 };
 
@@ -30,7 +30,7 @@ static struct plan plan_of(const struct dso_op_narrow_conv2d *conv) {
     const int64_t reach =
         (out[d] - 1) * conv->stride[d] + (conv->kernel[d] - 1) * conv->dilation[d];
     plan.pad[d] = conv->pad[d];
-    extent[d] = most(in[d] + conv->pad[d], reach + 1);
+    extent[d] = max(in[d] + conv->pad[d], reach + 1);
     needs_more |= extent[d] > in[d];
     is_one &= conv->kernel[d] == 1 && conv->stride[d] == 1;
   }
@@ -42,14 +42,14 @@ static struct plan plan_of(const struct dso_op_narrow_conv2d *conv) {
   plan.rows = out[0], plan.row_pixels = out[1];
   if (is_one && plan.width == out[1] && plan.height == out[0])
     plan.row_pixels *= plan.rows, plan.rows = 1;
-  plan.columns = up(plan.row_pixels, NARROW_PIXELS);
-  plan.chunks = up(plan.rows * plan.columns, SPOTS);
+  plan.columns = ceil_div(plan.row_pixels, NARROW_PIXELS);
+  plan.chunks = ceil_div(plan.rows * plan.columns, POSITIONS);
   return plan;
 }
 
 int64_t dso_op_narrow_conv2d_workspace(const struct dso_op_narrow_conv2d *conv) {
   const struct plan plan = plan_of(conv);
-  return plan.is_copied ? most(conv->batch, 1) * plan.picture : 0;
+  return plan.is_copied ? max(conv->batch, 1) * plan.picture : 0;
 }
 
 static void fill(uint8_t *to, int64_t pixels, int64_t block, int64_t channels, uint8_t value) {
@@ -68,8 +68,8 @@ static void prepare(const void *data, int64_t index) {
   const int64_t planes = window->groups * window->blocks, block = window->block;
   const int64_t batch = index / planes, group = index % planes / window->blocks;
   const int64_t skipped = index % window->blocks * block;
-  const int64_t channels = least(window->channels - skipped, block);
-  const int64_t size = up(in->channels, in->block) * in->block * in->height * in->width;
+  const int64_t channels = min(window->channels - skipped, block);
+  const int64_t size = ceil_div(in->channels, in->block) * in->block * in->height * in->width;
   const uint8_t flip = left_flip(conv->in_type);
   const uint8_t zero = (uint8_t)(integer_at(conv->a_zero, conv->in_type, 0) ^ flip);
   uint8_t *to = (uint8_t *)conv->workspace + index * plan->plane;
@@ -93,7 +93,7 @@ static struct narrow_place place_of(const struct plan *plan, int64_t first, int6
                                     int64_t *at) {
   const struct dso_op_narrow_picture *out = &plan->conv->out;
   const int64_t plane = out->height * out->width;
-  *at = (batch * up(out->channels, out->block) * out->block + first) * plane;
+  *at = (batch * ceil_div(out->channels, out->block) * out->block + first) * plane;
   return (struct narrow_place){.after = &plan->conv->after,
                                .type = plan->conv->out_type,
                                .out = out->data,
@@ -105,8 +105,8 @@ static struct narrow_place place_of(const struct plan *plan, int64_t first, int6
 }
 
 /* The tiles of a chunk; `at` is the distance of output (0, 0). */
-static int spots_of(const struct plan *plan, int64_t chunk, const uint8_t *from, int64_t at,
-                    struct narrow_spot *spots) {
+static int positions_of(const struct plan *plan, int64_t chunk, const uint8_t *from, int64_t at,
+                        struct narrow_position *positions) {
   const struct dso_op_narrow_conv2d *conv = plan->conv;
   const int64_t block = plan->window.block, tiles = plan->rows * plan->columns;
   const int64_t first = part_begin(tiles, plan->chunks, chunk);
@@ -114,7 +114,7 @@ static int spots_of(const struct plan *plan, int64_t chunk, const uint8_t *from,
   for (int i = 0; i < count; i++) {
     const int64_t y = (first + i) / plan->columns, column = (first + i) % plan->columns;
     const int64_t x = part_begin(plan->row_pixels, plan->columns, column);
-    spots[i] = (struct narrow_spot){
+    positions[i] = (struct narrow_position){
         .data = from + (y * conv->stride[0] * plan->width + x * conv->stride[1]) * block,
         .plane = plan->plane,
         .at = at + (y * plan->row_pixels + x) * conv->out.block,
@@ -125,20 +125,20 @@ static int spots_of(const struct plan *plan, int64_t chunk, const uint8_t *from,
 
 /* The sums of a block of channels, for each tile. */
 static void depthwise_tiles(const struct plan *plan, const struct narrow_tile *tile,
-                            const struct narrow_spot *spots, int count, int64_t outputs,
+                            const struct narrow_position *positions, int count, int64_t outputs,
                             const struct narrow_place *place) {
   const struct dso_op_narrow_conv2d *conv = plan->conv;
   _Alignas(64) int32_t sums[NARROW_PIXELS * PANEL], zeros[PANEL];
   const int32_t moved = conv->weight_type == DSO_OP_UINT8 ? 128 : 0;
   for (int64_t j = 0; j < PANEL; j++) {
-    const int64_t at = (place->first + least(j, outputs - 1)) * conv->b_zero_step;
+    const int64_t at = (place->first + min(j, outputs - 1)) * conv->b_zero_step;
     zeros[j] = integer_at(conv->b_zero, conv->weight_type, at) - moved;
   }
   for (int i = 0; i < count; i++) {
-    dso_op_narrow_depthwise(conv, spots[i].data, tile->step, tile->tap,
-                            (const int8_t *)(const void *)tile->weight, zeros, spots[i].columns,
+    dso_op_narrow_depthwise(conv, positions[i].data, tile->step, tile->tap,
+                            (const int8_t *)(const void *)tile->weight, zeros, positions[i].columns,
                             sums);
-    dso_op_narrow_finish(place, &spots[i], outputs, sums);
+    dso_op_narrow_finish(place, &positions[i], outputs, sums);
   }
 }
 
@@ -151,7 +151,7 @@ static void convolve(const void *data, int64_t index) {
   const int64_t batch = index / parts, chunk = index % parts / panels, part = index % panels;
   const int64_t group = part / window->panels, skipped = part % window->panels * PANEL;
   const int64_t first = group * window->outputs + skipped;
-  const int64_t outputs = least(window->outputs - skipped, PANEL), block = window->block;
+  const int64_t outputs = min(window->outputs - skipped, PANEL), block = window->block;
   const struct narrow_tile tile = {
       .step = conv->stride[1] * block,
       .blocks = window->blocks,
@@ -169,18 +169,18 @@ static void convolve(const void *data, int64_t index) {
   int64_t at;
   struct narrow_place place = place_of(plan, first, batch, &at);
   place.zeros = &zeros;
-  struct narrow_spot spots[SPOTS] = {{.data = NULL}};
+  struct narrow_position positions[POSITIONS] = {{.data = NULL}};
   const int64_t skip = window->is_depthwise ? part : group * window->blocks;
-  const int count =
-      spots_of(plan, chunk, plan->data + batch * plan->picture + skip * plan->plane, at, spots);
-  if (window->is_depthwise) depthwise_tiles(plan, &tile, spots, count, outputs, &place);
-  else dso_op_narrow_tiles(&tile, spots, count, outputs, &place);
+  const int count = positions_of(
+      plan, chunk, plan->data + batch * plan->picture + skip * plan->plane, at, positions);
+  if (window->is_depthwise) depthwise_tiles(plan, &tile, positions, count, outputs, &place);
+  else dso_op_narrow_tiles(&tile, positions, count, outputs, &place);
 }
 
 int dso_op_narrow_conv2d(const struct dso_op_narrow_conv2d *conv) {
   struct plan plan = plan_of(conv);
   const struct narrow_window *window = &plan.window;
-  const int64_t batches = most(conv->batch, 1), planes = window->groups * window->blocks;
+  const int64_t batches = max(conv->batch, 1), planes = window->groups * window->blocks;
   plan.data = plan.is_copied ? conv->workspace : conv->in.data;
   if (plan.is_copied && dso_op_parallel(prepare, &plan, batches * planes, batches * plan.picture))
     return -1;

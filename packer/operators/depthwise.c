@@ -69,18 +69,19 @@ static void convolve_row(struct row *row, const struct place *place, const float
                          int64_t outputs) {
   const struct dso_op_picture *out = &row->conv->out;
   const int64_t step = row->step, side = out->frame * out->block;
-  struct spot spot = {.rows = 1, .at = at};
+  struct position position = {.rows = 1, .at = at};
   if (row->is_direct) {
     row->out = out->data + at;
     if (place->after->residual != NULL) row->residual = place->after->residual + at;
   }
-  for (int64_t x = 0; x < out->width; x += spot.columns, spot.at += spot.columns * out->block) {
+  for (int64_t x = 0; x < out->width;
+       x += position.columns, position.at += position.columns * out->block) {
     _Alignas(64) float sums[MOST * PANEL];
     const int64_t left = out->width - x;
-    if (step == BLOCK) spot.columns = some_pixels(row, data, x, sums, BLOCK, left);
-    else if (step == 2 * BLOCK) spot.columns = some_pixels(row, data, x, sums, 2 * BLOCK, left);
-    else spot.columns = some_pixels(row, data, x, sums, step, left);
-    if (!row->is_direct) dso_op_finish(place, &spot, outputs, sums);
+    if (step == BLOCK) position.columns = some_pixels(row, data, x, sums, BLOCK, left);
+    else if (step == 2 * BLOCK) position.columns = some_pixels(row, data, x, sums, 2 * BLOCK, left);
+    else position.columns = some_pixels(row, data, x, sums, step, left);
+    if (!row->is_direct) dso_op_finish(place, &position, outputs, sums);
   }
   for (int64_t p = 0; p < (out->block == 1 ? outputs : 1); p++) {
     float *to = out->data + at + p * out->plane;
@@ -92,7 +93,7 @@ static void convolve_row(struct row *row, const struct place *place, const float
 void dso_op_depthwise(const struct dso_op_conv2d *conv, const struct dso_op_picture *in,
                       const float *data, int64_t batch, int64_t block, int64_t y, int64_t end) {
   const struct dso_op_picture *out = &conv->out;
-  const int64_t first = block * BLOCK, outputs = least(out->channels - first, BLOCK);
+  const int64_t first = block * BLOCK, outputs = min(out->channels - first, BLOCK);
   const int64_t plane = batch * out->batch + first / out->block * out->plane;
   const struct place place = place_of(conv, first);
   struct row row = {.conv = conv,

@@ -39,14 +39,14 @@ static const float *bias_of(const struct dso_op_after *after, int64_t first, int
 
 /* Whole blocks: from the sums to the output in one pass. */
 INLINE void finish_blocks(const struct place *place, const float *sums, const float *bias,
-                          const struct spot *spot, const int blocks, const int has_residual,
+                          const struct position *position, const int blocks, const int has_residual,
                           const int has_bounds) {
   const struct dso_op_after *after = place->after;
   const float low = low_of(after), high = high_of(after);
-  for (int y = 0; y < spot->rows; y++)
-    for (int x = 0; x < spot->columns; x++, sums += PANEL)
+  for (int y = 0; y < position->rows; y++)
+    for (int x = 0; x < position->columns; x++, sums += PANEL)
       for (int b = 0; b < blocks; b++) {
-        const int64_t to = spot->at + y * place->below + x * place->step + b * place->plane;
+        const int64_t to = position->at + y * place->below + x * place->step + b * place->plane;
         UNROLL
         for (int v = 0; v < BLOCK_VECTORS; v++) {
           const int lane = b * BLOCK + v * LANES;
@@ -109,36 +109,36 @@ static void finish_part(const struct place *place, float *sums, const float *bia
   for (int p = 0; p < rows * columns && after->residual != NULL; p++) {
     const float *from =
         after->residual + at + p / columns * place->below + p % columns * place->step;
-    add_block(sums + p * PANEL, from, least(outputs, BLOCK));
+    add_block(sums + p * PANEL, from, min(outputs, BLOCK));
     if (last > 0) add_block(sums + p * PANEL + BLOCK, from + place->plane, last);
   }
-  finish(after, bias, sums, rows * columns, up(outputs, LANES));
+  finish(after, bias, sums, rows * columns, ceil_div(outputs, LANES));
   for (int p = 0; p < rows * columns; p++) {
     float *to = place->out + at + p / columns * place->below + p % columns * place->step;
-    store_block(to, sums + p * PANEL, least(outputs, BLOCK), place->is_padded);
+    store_block(to, sums + p * PANEL, min(outputs, BLOCK), place->is_padded);
     if (last > 0) store_block(to + place->plane, sums + p * PANEL + BLOCK, last, place->is_padded);
   }
 }
 
-void dso_op_finish(const struct place *place, const struct spot *spot, int64_t outputs,
+void dso_op_finish(const struct place *place, const struct position *position, int64_t outputs,
                    float *sums) {
   const struct dso_op_after *after = place->after;
-  const int rows = spot->rows, columns = spot->columns, blocks = (int)(outputs / BLOCK);
-  const int64_t at = spot->at;
+  const int rows = position->rows, columns = position->columns, blocks = (int)(outputs / BLOCK);
+  const int64_t at = position->at;
   float panel[PANEL];
   const float *bias = bias_of(after, place->first, outputs, panel);
   if (place->is_planar) {
     if (after->residual != NULL)
       add_planar(place, sums, rows, columns, outputs, after->residual + at);
-    finish(after, bias, sums, rows * columns, up(outputs, LANES));
+    finish(after, bias, sums, rows * columns, ceil_div(outputs, LANES));
     store_planar(place, sums, rows, columns, outputs, place->out + at);
   } else if (outputs % BLOCK) {
     finish_part(place, sums, bias, rows, columns, outputs, at);
   } else if (!is_bounded(after)) {
-    finish_blocks(place, sums, bias, spot, blocks, after->residual != NULL, 0);
+    finish_blocks(place, sums, bias, position, blocks, after->residual != NULL, 0);
   } else if (after->residual != NULL) {
-    finish_blocks(place, sums, bias, spot, blocks, 1, 1);
+    finish_blocks(place, sums, bias, position, blocks, 1, 1);
   } else {
-    finish_blocks(place, sums, bias, spot, blocks, 0, 1);
+    finish_blocks(place, sums, bias, position, blocks, 0, 1);
   }
 }

@@ -10,7 +10,7 @@ void dso_op_narrow_zeros(struct narrow_zeros *zeros, const int32_t *column_sums,
   const uint32_t a = (uint32_t)a_zero;
   zeros->has_factor = 0;
   for (int64_t j = 0; j < PANEL; j++) {
-    const int64_t at = first + least(j, outputs - 1);
+    const int64_t at = first + min(j, outputs - 1);
     const int32_t b = integer_at(b_zero, b_type, at * b_zero_step) - moved;
     zeros->added[j] = (bias == NULL ? 0 : (uint32_t)bias[at]) - a * (uint32_t)column_sums[j] +
                       (uint32_t)inner * a * (uint32_t)b;
@@ -28,7 +28,7 @@ static void scales_of(const struct narrow_place *place, int64_t outputs, float *
   for (int64_t j = 0; j < PANEL; j++)
     scale[j] = after->scale == NULL
                    ? 1
-                   : after->scale[(place->first + least(j, outputs - 1)) * after->scale_step];
+                   : after->scale[(place->first + min(j, outputs - 1)) * after->scale_step];
 }
 
 /* Sums as float32, multiplied by the scale. */
@@ -54,8 +54,8 @@ static void round_sums(const struct narrow_place *place, int pixels, int64_t out
                        const int32_t *sums, uint8_t *bytes) {
   const struct dso_op_after *after = &place->after->after;
   const int32_t zero = integer_at(place->after->zero, place->type, 0);
-  const int32_t least_value = place->type == DSO_OP_INT8 ? -128 : 0;
-  const float first = (float)(least_value - zero), last = (float)(least_value + 255 - zero);
+  const int32_t min_value = place->type == DSO_OP_INT8 ? -128 : 0;
+  const float first = (float)(min_value - zero), last = (float)(min_value + 255 - zero);
   const float low = low_of(after) > first ? low_of(after) : first;
   const float high = high_of(after) < last ? high_of(after) : last;
   float scale[PANEL];
@@ -71,39 +71,40 @@ static void round_sums(const struct narrow_place *place, int pixels, int64_t out
 }
 
 /* To bfloat16: the nearest, ties to even. */
-static void halve_sums(const float *sums, int count, uint16_t *halves) {
+static void round_to_bfloat16(const float *sums, int count, uint16_t *rounded) {
   for (int i = 0; i < count; i++) {
     uint32_t number;
     memcpy(&number, sums + i, sizeof number);
-    if (sums[i] != sums[i]) halves[i] = (uint16_t)(number >> 16 | 0x40);
-    else halves[i] = (uint16_t)((number + 0x7fff + (number >> 16 & 1)) >> 16);
+    if (sums[i] != sums[i]) rounded[i] = (uint16_t)(number >> 16 | 0x40);
+    else rounded[i] = (uint16_t)((number + 0x7fff + (number >> 16 & 1)) >> 16);
   }
 }
 
 /* Copy results of `size` bytes, [pixels][PANEL], to their places. */
-INLINE void store_results(const struct narrow_place *place, const struct narrow_spot *spot,
+INLINE void store_results(const struct narrow_place *place, const struct narrow_position *position,
                           int64_t outputs, const uint8_t *results, const int64_t size) {
-  uint8_t *out = (uint8_t *)place->out + spot->at * size;
+  uint8_t *out = (uint8_t *)place->out + position->at * size;
   if (!place->is_planar) {
-    const int64_t rest = most(place->padded - outputs, 0);
-    for (int p = 0; outputs == PANEL && p < spot->columns; p++)
+    const int64_t rest = max(place->padded - outputs, 0);
+    for (int p = 0; outputs == PANEL && p < position->columns; p++)
       memcpy(out + p * place->step * size, results + p * PANEL * size, (size_t)(PANEL * size));
     if (outputs == PANEL) return;
-    for (int p = 0; p < spot->columns; p++, out += place->step * size, results += PANEL * size) {
+    for (int p = 0; p < position->columns;
+         p++, out += place->step * size, results += PANEL * size) {
       memcpy(out, results, (size_t)(outputs * size));
       memset(out + outputs * size, 0, (size_t)(rest * size));
     }
     return;
   }
   for (int64_t o = 0; o < outputs; o++, out += place->plane * size, results += size)
-    for (int p = 0; p < spot->columns; p++)
+    for (int p = 0; p < position->columns; p++)
       memcpy(out + p * size, results + p * PANEL * size, (size_t)size);
 }
 
 /* Bias, residual and activation of float32, in `sums` or at the result's place. */
-static void finish_floats(const struct narrow_place *place, const struct narrow_spot *spot,
+static void finish_floats(const struct narrow_place *place, const struct narrow_position *position,
                           int64_t outputs, int32_t *sums, int is_in_place) {
-  struct spot floats = {.at = spot->at, .rows = 1, .columns = spot->columns};
+  struct position floats = {.at = position->at, .rows = 1, .columns = position->columns};
   struct place to = {.after = &place->after->after,
                      .out = place->out,
                      .step = place->step,
@@ -117,27 +118,27 @@ static void finish_floats(const struct narrow_place *place, const struct narrow_
   dso_op_finish(&to, &floats, outputs, floats_of(sums));
 }
 
-void dso_op_narrow_finish(const struct narrow_place *place, const struct narrow_spot *spot,
+void dso_op_narrow_finish(const struct narrow_place *place, const struct narrow_position *position,
                           int64_t outputs, int32_t *sums) {
-  const int pixels = spot->columns;
+  const int pixels = position->columns;
   _Alignas(64) uint8_t results[NARROW_PIXELS * PANEL * 2];
   if (size_of(place->type) == 1) {
     round_sums(place, pixels, outputs, sums, results);
-    store_results(place, spot, outputs, results, 1);
+    store_results(place, position, outputs, results, 1);
     return;
   }
   for (int i = 0; place->zeros != NULL && i < pixels * PANEL; i += LANES)
     store_words(sums + i, sum_of(words_at(sums + i), words_at(place->zeros->added + i % PANEL)));
   if (place->type == DSO_OP_INT32) {
-    store_results(place, spot, outputs, (const uint8_t *)sums, 4);
+    store_results(place, position, outputs, (const uint8_t *)sums, 4);
     return;
   }
   scale_sums(place, pixels, outputs, sums);
   if (place->type == DSO_OP_FLOAT32) {
-    finish_floats(place, spot, outputs, sums, 0);
+    finish_floats(place, position, outputs, sums, 0);
   } else {
-    finish_floats(place, spot, outputs, sums, 1);
-    halve_sums(floats_of(sums), pixels * PANEL, (uint16_t *)(void *)results);
-    store_results(place, spot, outputs, results, 2);
+    finish_floats(place, position, outputs, sums, 1);
+    round_to_bfloat16(floats_of(sums), pixels * PANEL, (uint16_t *)(void *)results);
+    store_results(place, position, outputs, results, 2);
   }
 }

@@ -2,9 +2,9 @@
  *
  * TARGET is an attribute of each function, DOT(sum, a, b) adds products of bytes. */
 
-INLINE TARGET void SUM_UP(const struct narrow_tile *tile, const struct narrow_spot *spot,
+INLINE TARGET void SUM_UP(const struct narrow_tile *tile, const struct narrow_position *position,
                           int64_t first, int32_t *sums, const int columns, const int64_t step,
-                          const int is_half) {
+                          const int is_bfloat16) {
   const uint8_t *weight = tile->weight + first * WORD;
   sums += first;
   words sum[NARROW_PIXELS][VECTORS];
@@ -17,7 +17,7 @@ INLINE TARGET void SUM_UP(const struct narrow_tile *tile, const struct narrow_sp
 
   for (int64_t i = 0; i < tile->blocks; i++) {
     const int64_t count = i + 1 < tile->blocks ? tile->words : tile->last;
-    const uint8_t *block = spot->data + i * spot->plane;
+    const uint8_t *block = position->data + i * position->plane;
     for (int64_t y = 0; y < tile->taps[0]; y++)
       for (int64_t x = 0; x < tile->taps[1]; x++) {
         const uint8_t *pixel = block + y * tile->tap[0] + x * tile->tap[1];
@@ -30,8 +30,8 @@ INLINE TARGET void SUM_UP(const struct narrow_tile *tile, const struct narrow_sp
             const words input = splat_word(pixel + p * step);
             UNROLL
             for (int v = 0; v < VECTORS; v++)
-              sum[p][v] = is_half ? dot_halves(sum[p][v], input, factor[v])
-                                  : DOT(sum[p][v], input, factor[v]);
+              sum[p][v] = is_bfloat16 ? dot_bfloat16(sum[p][v], input, factor[v])
+                                      : DOT(sum[p][v], input, factor[v]);
           }
         }
       }

@@ -7,7 +7,7 @@ enum { IN_PLACE_ROWS = 2 * PIXELS }; /* with fewer rows, b is read where it is *
 struct plan {
   const struct dso_op_matmul *product;
   int64_t batches[2], tiles, panels; /* of one product */
-  int64_t chunks;                    /* of SPOTS tiles */
+  int64_t chunks;                    /* of POSITIONS tiles */
   int a_is_packed, b_is_packed;      /* in the workspace */
   int64_t a_size, b_size;            /* floats of one product there */
   float *a, *b;
@@ -16,15 +16,15 @@ struct plan {
 static struct plan plan_of(const struct dso_op_matmul *product) {
   struct plan plan = {.product = product};
   const int64_t inner = product->inner;
-  for (int d = 0; d < 2; d++) plan.batches[d] = most(product->batch[d], 1);
-  plan.tiles = up(product->rows, PIXELS);
-  plan.panels = up(product->columns, PANEL);
+  for (int d = 0; d < 2; d++) plan.batches[d] = max(product->batch[d], 1);
+  plan.tiles = ceil_div(product->rows, PIXELS);
+  plan.panels = ceil_div(product->columns, PANEL);
   plan.a_is_packed = product->rows > 1 || product->a_column != 1;
   plan.b_is_packed = !product->b_is_packed && (product->b_column != 1 || product->columns % PANEL ||
                                                product->rows >= IN_PLACE_ROWS);
-  plan.a_size = plan.a_is_packed ? up(inner, BLOCK) * BLOCK * product->rows : 0;
+  plan.a_size = plan.a_is_packed ? ceil_div(inner, BLOCK) * BLOCK * product->rows : 0;
   plan.b_size = plan.b_is_packed ? plan.panels * PANEL * inner : 0;
-  plan.chunks = up(plan.tiles, SPOTS);
+  plan.chunks = ceil_div(plan.tiles, POSITIONS);
   return plan;
 }
 
@@ -34,7 +34,7 @@ int64_t dso_op_matmul_workspace(const struct dso_op_matmul *product) {
 }
 
 int64_t dso_op_matmul_packed_size(const struct dso_op_matmul *product) {
-  return up(product->columns, PANEL) * PANEL * product->inner;
+  return ceil_div(product->columns, PANEL) * PANEL * product->inner;
 }
 
 void dso_op_matmul_pack(const struct dso_op_matmul *product, const float *b, int64_t b_row,
@@ -61,7 +61,8 @@ static void prepare(const void *data, int64_t index) {
     const int64_t rows = part_begin(product->rows, plan->tiles, part + 1) - row;
     dso_op_pack_rows(product->a + offset(plan, product->a_batch, batch) + row * product->a_row,
                      product->a_row, product->a_column, rows, inner, 1,
-                     plan->a + batch * plan->a_size + row * up(inner, BLOCK) * BLOCK, rows * BLOCK);
+                     plan->a + batch * plan->a_size + row * ceil_div(inner, BLOCK) * BLOCK,
+                     rows * BLOCK);
   } else {
     const int64_t panel = part - a_tiles, column = panel * PANEL;
     dso_op_pack_panel(product->b + offset(plan, product->b_batch, batch) +
@@ -78,41 +79,41 @@ static void multiply(const void *data, int64_t index) {
   const int64_t inner = product->inner, rows = product->rows, parts = plan->chunks * plan->panels;
   const int64_t batch = index / parts, part = index % parts;
   const int64_t chunk = part / plan->panels, panel = part % plan->panels;
-  const int64_t column = panel * PANEL, columns = least(product->columns - column, PANEL);
+  const int64_t column = panel * PANEL, columns = min(product->columns - column, PANEL);
 
   const float *a = plan->a_is_packed ? plan->a + batch * plan->a_size
                                      : product->a + offset(plan, product->a_batch, batch);
   const float *b = product->b + (plan->b_is_packed ? 0 : offset(plan, product->b_batch, batch));
   struct tile tile = {.step = BLOCK,
-                      .blocks = up(inner, BLOCK),
+                      .blocks = ceil_div(inner, BLOCK),
                       .block = BLOCK,
-                      .last = inner - (up(inner, BLOCK) - 1) * BLOCK,
+                      .last = inner - (ceil_div(inner, BLOCK) - 1) * BLOCK,
                       .taps = {1, 1},
                       .weight_step = PANEL};
   if (plan->b_is_packed) tile.weight = plan->b + batch * plan->b_size + panel * PANEL * inner;
   else if (product->b_is_packed) tile.weight = b + panel * PANEL * inner;
   else tile.weight = b + column, tile.weight_step = product->b_row;
 
-  struct spot spots[SPOTS] = {{.data = NULL}};
-  _Alignas(64) float sums[SPOTS * PIXELS * PANEL];
+  struct position positions[POSITIONS] = {{.data = NULL}};
+  _Alignas(64) float sums[POSITIONS * PIXELS * PANEL];
   const int64_t first = part_begin(plan->tiles, plan->chunks, chunk);
   const int64_t at = offset(plan, product->out_batch, batch) + column;
   const int count = (int)(part_begin(plan->tiles, plan->chunks, chunk + 1) - first);
   for (int i = 0; i < count; i++) {
     const int64_t row = part_begin(rows, plan->tiles, first + i);
     const int64_t height = part_begin(rows, plan->tiles, first + i + 1) - row;
-    spots[i] = (struct spot){.data = a + row * tile.blocks * BLOCK,
-                             .plane = height * BLOCK,
-                             .at = at + row * product->out_row,
-                             .rows = 1,
-                             .columns = (int)height};
+    positions[i] = (struct position){.data = a + row * tile.blocks * BLOCK,
+                                     .plane = height * BLOCK,
+                                     .at = at + row * product->out_row,
+                                     .rows = 1,
+                                     .columns = (int)height};
   }
   const struct place place = {.after = &product->after,
                               .out = product->out,
                               .step = product->out_row,
                               .plane = BLOCK,
                               .first = column};
-  dso_op_tiles(&tile, spots, count, columns, sums, &place);
+  dso_op_tiles(&tile, positions, count, columns, sums, &place);
 }
 
 int dso_op_matmul(const struct dso_op_matmul *product) {

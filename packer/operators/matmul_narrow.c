@@ -5,7 +5,7 @@
 struct plan {
   const struct dso_op_narrow_matmul *product;
   int64_t batches[2], tiles, panels; /* of one product */
-  int64_t chunks;                    /* of SPOTS tiles */
+  int64_t chunks;                    /* of POSITIONS tiles */
   int64_t blocks;                    /* of ROW_BLOCK in a row of a */
   int64_t a_size, b_size, panel;     /* of one product in the workspace, and of a panel */
   uint8_t *a, *b;
@@ -13,11 +13,11 @@ struct plan {
 
 static struct plan plan_of(const struct dso_op_narrow_matmul *product) {
   struct plan plan = {.product = product};
-  for (int d = 0; d < 2; d++) plan.batches[d] = most(product->batch[d], 1);
-  plan.tiles = up(product->rows, NARROW_PIXELS);
-  plan.panels = up(product->columns, PANEL);
-  plan.chunks = up(plan.tiles, SPOTS);
-  plan.blocks = up(product->inner * size_of(product->a_type), ROW_BLOCK);
+  for (int d = 0; d < 2; d++) plan.batches[d] = max(product->batch[d], 1);
+  plan.tiles = ceil_div(product->rows, NARROW_PIXELS);
+  plan.panels = ceil_div(product->columns, PANEL);
+  plan.chunks = ceil_div(plan.tiles, POSITIONS);
+  plan.blocks = ceil_div(product->inner * size_of(product->a_type), ROW_BLOCK);
   plan.a_size = plan.blocks * ROW_BLOCK * product->rows;
   plan.panel = narrow_panel_size(product->b_type, product->inner);
   plan.b_size = product->b_is_packed ? 0 : plan.panels * plan.panel;
@@ -30,7 +30,7 @@ int64_t dso_op_narrow_matmul_workspace(const struct dso_op_narrow_matmul *produc
 }
 
 int64_t dso_op_narrow_matmul_packed_size(const struct dso_op_narrow_matmul *product) {
-  return up(product->columns, PANEL) * narrow_panel_size(product->b_type, product->inner);
+  return ceil_div(product->columns, PANEL) * narrow_panel_size(product->b_type, product->inner);
 }
 
 void dso_op_narrow_matmul_pack(const struct dso_op_narrow_matmul *product, const void *b,
@@ -77,8 +77,8 @@ static void multiply(const void *data, int64_t index) {
   const int64_t rows = product->rows, parts = plan->chunks * plan->panels;
   const int64_t batch = index / parts, part = index % parts;
   const int64_t chunk = part / plan->panels, panel = part % plan->panels;
-  const int64_t column = panel * PANEL, columns = least(product->columns - column, PANEL);
-  const int64_t num_words = up(product->inner, per_word(product->a_type));
+  const int64_t column = panel * PANEL, columns = min(product->columns - column, PANEL);
+  const int64_t num_words = ceil_div(product->inner, per_word(product->a_type));
 
   const uint8_t *b = plan->b_size
                          ? plan->b + batch * plan->b_size
@@ -96,18 +96,18 @@ static void multiply(const void *data, int64_t index) {
         &zeros, (const int32_t *)(const void *)(tile.weight + num_words * WORD_PANEL),
         product->inner, left_zero(product->a_zero, product->a_type), product->b_zero,
         product->b_zero_step, product->b_type, product->after.bias, column, columns);
-  struct narrow_spot spots[SPOTS] = {{.data = NULL}};
+  struct narrow_position positions[POSITIONS] = {{.data = NULL}};
   const int64_t first = part_begin(plan->tiles, plan->chunks, chunk);
   const int64_t at = offset(plan, product->out_batch, batch) + column;
   const int count = (int)(part_begin(plan->tiles, plan->chunks, chunk + 1) - first);
   for (int i = 0; i < count; i++) {
     const int64_t row = part_begin(rows, plan->tiles, first + i);
     const int64_t height = part_begin(rows, plan->tiles, first + i + 1) - row;
-    spots[i] = (struct narrow_spot){.data = plan->a + batch * plan->a_size +
-                                            row * plan->blocks * ROW_BLOCK,
-                                    .plane = height * ROW_BLOCK,
-                                    .at = at + row * product->out_row,
-                                    .columns = (int)height};
+    positions[i] = (struct narrow_position){.data = plan->a + batch * plan->a_size +
+                                                    row * plan->blocks * ROW_BLOCK,
+                                            .plane = height * ROW_BLOCK,
+                                            .at = at + row * product->out_row,
+                                            .columns = (int)height};
   }
   const struct narrow_place place = {.after = &product->after,
                                      .type = product->out_type,
@@ -115,7 +115,7 @@ static void multiply(const void *data, int64_t index) {
                                      .step = product->out_row,
                                      .first = column,
                                      .zeros = tile.is_bfloat16 ? NULL : &zeros};
-  dso_op_narrow_tiles(&tile, spots, count, columns, &place);
+  dso_op_narrow_tiles(&tile, positions, count, columns, &place);
 }
 
 int dso_op_narrow_matmul(const struct dso_op_narrow_matmul *product) {

@@ -124,7 +124,7 @@ struct narrow_tile {
   int is_more; /* set by dso_op_narrow_tiles: add to the sums */
 };
 
-struct narrow_spot {
+struct narrow_position {
   const uint8_t *data; /* of the first pixel */
   int64_t plane;       /* to the next block of inputs */
   int64_t at;          /* of its first output, in elements */
@@ -149,14 +149,15 @@ struct narrow_place {
   const struct narrow_zeros *zeros; /* of integers */
 };
 
-/* Compute and finish each of `count` spots, at most SPOTS. */
-DSO_OP_API void dso_op_narrow_tiles(const struct narrow_tile *tile, const struct narrow_spot *spots,
-                                    int count, int64_t outputs, const struct narrow_place *place);
+/* Compute and finish each of `count` positions, at most POSITIONS. */
+DSO_OP_API void dso_op_narrow_tiles(const struct narrow_tile *tile,
+                                    const struct narrow_position *positions, int count,
+                                    int64_t outputs, const struct narrow_place *place);
 
 /* ---- finish_narrow.c ---- */
 
 DSO_OP_API void dso_op_narrow_finish(const struct narrow_place *place,
-                                     const struct narrow_spot *spot, int64_t outputs,
+                                     const struct narrow_position *position, int64_t outputs,
                                      int32_t *sums);
 
 /* The zeros of a panel: `column_sums` of its weights, `inner` products in a sum. The zero of b is at
@@ -179,7 +180,7 @@ DSO_OP_API void dso_op_narrow_panel(const void *from, enum dso_op_type type, int
                                     uint8_t *packed);
 
 INLINE int64_t narrow_panel_size(enum dso_op_type type, int64_t inner) {
-  return (up(inner, per_word(type)) + !is_bfloat16(type)) * WORD_PANEL;
+  return (ceil_div(inner, per_word(type)) + !is_bfloat16(type)) * WORD_PANEL;
 }
 
 #endif

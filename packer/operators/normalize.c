@@ -18,7 +18,7 @@ INLINE vec term(vec y, const int is_squared) {
 INLINE double total(const float *x, int64_t size, const float less, const int is_squared) {
   double all = 0;
   for (int64_t begin = 0; begin < size; begin += PART) {
-    const int64_t end = least(begin + PART, size);
+    const int64_t end = min(begin + PART, size);
     vec sum[SUMS] = {splat(0), splat(0), splat(0), splat(0)};
     int64_t i = begin;
     for (; i + SUMS * LANES <= end; i += SUMS * LANES) UNROLL
@@ -73,23 +73,23 @@ static void scale_and_move(const struct dso_op_normalize *rows, const float *x, 
 }
 
 static float greatest(const float *x, int64_t size) {
-  vec most_of[SUMS];
+  vec max_of[SUMS];
   UNROLL
-  for (int v = 0; v < SUMS; v++) most_of[v] = splat(x[0]);
+  for (int v = 0; v < SUMS; v++) max_of[v] = splat(x[0]);
   int64_t i = 0;
   for (; i + SUMS * LANES <= size; i += SUMS * LANES) UNROLL
-  for (int v = 0; v < SUMS; v++) most_of[v] = greater(load(x + i + v * LANES), most_of[v]);
+  for (int v = 0; v < SUMS; v++) max_of[v] = greater(load(x + i + v * LANES), max_of[v]);
   for (; i < size; i += LANES)
-    most_of[0] =
-        greater(i + LANES <= size ? load(x + i) : load_part(x + i, size - i, x[0]), most_of[0]);
-  return greatest_lane(greater(greater(most_of[0], most_of[1]), greater(most_of[2], most_of[3])));
+    max_of[0] =
+        greater(i + LANES <= size ? load(x + i) : load_part(x + i, size - i, x[0]), max_of[0]);
+  return greatest_lane(greater(greater(max_of[0], max_of[1]), greater(max_of[2], max_of[3])));
 }
 
 /* The exponentials of x - less, and their sum. */
 static double exponentials(const float *x, float *out, int64_t size, float less) {
   double all = 0;
   for (int64_t begin = 0; begin < size; begin += PART) {
-    const int64_t end = least(begin + PART, size);
+    const int64_t end = min(begin + PART, size);
     vec sum = splat(0);
     int64_t i = begin;
     for (; i + LANES <= end; i += LANES) {
@@ -107,7 +107,7 @@ static double exponentials(const float *x, float *out, int64_t size, float less)
   return all;
 }
 
-static void soften(const float *x, float *out, int64_t size) {
+static void softmax(const float *x, float *out, int64_t size) {
   const double sum = exponentials(x, out, size, greatest(x, size));
   const float factor = (float)(1 / sum);
   int64_t i = 0;
@@ -118,11 +118,11 @@ static void soften(const float *x, float *out, int64_t size) {
 /* One item: some rows. */
 static void normalize(const void *data, int64_t index) {
   const struct dso_op_normalize *rows = data;
-  const int64_t count = most(PART / rows->size, 1), end = least((index + 1) * count, rows->rows);
+  const int64_t count = max(PART / rows->size, 1), end = min((index + 1) * count, rows->rows);
   for (int64_t row = index * count; row < end; row++) {
     const float *x = rows->x + row * rows->x_row;
     float *out = rows->out + row * rows->out_row;
-    if (rows->kind == DSO_OP_SOFTMAX) soften(x, out, rows->size);
+    if (rows->kind == DSO_OP_SOFTMAX) softmax(x, out, rows->size);
     else scale_and_move(rows, x, out);
   }
 }
@@ -130,6 +130,6 @@ static void normalize(const void *data, int64_t index) {
 int dso_op_normalize(const struct dso_op_normalize *rows) {
   enum { WORK = 12 }; /* multiplications that take as long as one float */
   if (rows->size < 1) return 0;
-  return dso_op_parallel(normalize, rows, up(rows->rows, most(PART / rows->size, 1)),
+  return dso_op_parallel(normalize, rows, ceil_div(rows->rows, max(PART / rows->size, 1)),
                          rows->rows * rows->size * WORK);
 }

@@ -3,7 +3,7 @@
 
 int64_t dso_op_conv2d_packed_size(const struct dso_op_conv2d *conv) {
   const struct weights weights = weights_of(conv);
-  if (weights.is_depthwise) return up(weights.outputs, BLOCK) * BLOCK * weights.taps;
+  if (weights.is_depthwise) return ceil_div(weights.outputs, BLOCK) * BLOCK * weights.taps;
   return weights.panels * panel_size(&weights);
 }
 

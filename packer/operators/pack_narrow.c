@@ -8,7 +8,7 @@ static void copy_row(const uint8_t *from, int64_t nbytes, uint8_t flip, uint8_t 
                      int64_t plane) {
   typedef uint8_t lane __attribute__((vector_size(16), aligned(1), may_alias));
   for (; nbytes > 0; nbytes -= ROW_BLOCK, from += ROW_BLOCK, to += plane) {
-    const int64_t count = least(nbytes, ROW_BLOCK);
+    const int64_t count = min(nbytes, ROW_BLOCK);
     int64_t i = 0;
     for (; i + 16 <= count; i += 16) *(lane *)(to + i) = *(const lane *)(from + i) ^ flip;
     for (; i < count; i++) to[i] = from[i] ^ flip;
@@ -28,7 +28,7 @@ void dso_op_narrow_rows(const void *from, enum dso_op_type type, int64_t row, in
     uint8_t block[ROW_BLOCK];
     const int64_t elements = ROW_BLOCK / size;
     for (int64_t k = 0; k < inner; k += elements) {
-      const int64_t count = least(inner - k, elements);
+      const int64_t count = min(inner - k, elements);
       for (int64_t c = 0; c < count; c++)
         memcpy(block + c * size, data + (k + c) * column * size, (size_t)size);
       copy_row(block, count * size, flip, packed + k / elements * plane, plane);
@@ -41,7 +41,7 @@ INLINE void panel(const uint8_t *from, int64_t row, int64_t column, int64_t inne
                   uint8_t flip, uint8_t *packed, const int64_t size) {
   const int64_t in_word = WORD / size;
   for (int64_t k = 0; k < inner; k += in_word, packed += WORD_PANEL) {
-    const int64_t count = least(inner - k, in_word);
+    const int64_t count = min(inner - k, in_word);
     for (int64_t c = 0; c < count; c++) {
       const uint8_t *line = from + (k + c) * row * size;
       for (int64_t j = 0; j < columns; j++)
@@ -59,7 +59,7 @@ static void add_columns(const uint8_t *packed, int64_t num_words, int32_t *sums)
 
 void dso_op_narrow_panel(const void *from, enum dso_op_type type, int64_t row, int64_t column,
                          int64_t inner, int64_t columns, uint8_t *packed) {
-  const int64_t width = least(columns, PANEL), num_words = up(inner, per_word(type));
+  const int64_t width = min(columns, PANEL), num_words = ceil_div(inner, per_word(type));
   if (width < PANEL || inner % per_word(type)) memset(packed, 0, (size_t)(num_words * WORD_PANEL));
   if (is_bfloat16(type)) {
     panel(from, row, column, inner, width, 0, packed, 2);

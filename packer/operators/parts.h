@@ -8,14 +8,14 @@
 #include "vector.h"
 
 /* Quotients of numbers that are not negative. */
-INLINE int64_t up(int64_t count, int64_t size) { return (count + size - 1) / size; }
-INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-INLINE int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+INLINE int64_t ceil_div(int64_t count, int64_t size) { return (count + size - 1) / size; }
+INLINE int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+INLINE int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* The first element of a part when `count` elements are divided into equal parts: parts differ by
  * one element at most. */
 INLINE int64_t part_begin(int64_t count, int64_t parts, int64_t part) {
-  return part * (count / parts) + least(part, count % parts);
+  return part * (count / parts) + min(part, count % parts);
 }
 
 /* ---- tile.c: sums over all inputs, for some pixels and one panel of outputs ---- */
@@ -31,7 +31,7 @@ struct tile {
   const float *weight;     /* of the first output */
   int64_t weight_step;     /* from input to input */
   int is_more;             /* set by dso_op_tiles: add to the sums */
-  /* Weights are read in order, panel after panel: of those that come next, each spot fetches a share,
+  /* Weights are read in order, panel after panel: of those that come next, each position fetches a share,
    * from `next` and `next_step` floats for each input. */
   const float *next;
   int64_t next_step;
@@ -39,15 +39,15 @@ struct tile {
 };
 
 /* The pixels of one tile: one row of at most PIXELS, or two rows of at most PIXELS / 2. */
-struct spot {
+struct position {
   const float *data; /* of the first pixel */
-  const float *next; /* set by dso_op_tiles: of the next spot */
+  const float *next; /* set by dso_op_tiles: of the next position */
   int64_t plane;     /* to the next block of input channels */
   int64_t at;        /* the distance of its first output from `out` and from the residual */
   int rows, columns;
 };
 
-enum { SPOTS = 8 }; /* computed together, so that weights are read from the nearest cache */
+enum { POSITIONS = 8 }; /* computed together, so that weights are read from the nearest cache */
 
 /* Where the outputs of tiles are stored, and what is done first. The outputs of a pixel are in
  * blocks of 16 adjacent floats, or in planes of pixels that are adjacent in a row. */
@@ -60,17 +60,17 @@ struct place {
   int is_padded; /* write zeros for the outputs that the last block does not have */
 };
 
-/* Compute sums[y * columns + x][PANEL] for each of `count` spots, and finish each of them. Without
+/* Compute sums[y * columns + x][PANEL] for each of `count` positions, and finish each of them. Without
  * a place, `count` is 1 and `sums` is read by the caller. `sums` is PIXELS * PANEL floats for each
- * spot. Of the panel the first `outputs` are computed, possibly more. A sum adds its inputs in
+ * position. Of the panel the first `outputs` are computed, possibly more. A sum adds its inputs in
  * their order, with any count. */
-DSO_OP_API void dso_op_tiles(const struct tile *tile, const struct spot *spots, int count,
+DSO_OP_API void dso_op_tiles(const struct tile *tile, const struct position *positions, int count,
                              int64_t outputs, float *sums, const struct place *place);
 
 /* ---- finish.c: bias, residual, activation and store of a tile ---- */
 
-DSO_OP_API void dso_op_finish(const struct place *place, const struct spot *spot, int64_t outputs,
-                              float *sums);
+DSO_OP_API void dso_op_finish(const struct place *place, const struct position *position,
+                              int64_t outputs, float *sums);
 
 /* ---- parallel.c ---- */
 

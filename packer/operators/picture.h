@@ -6,7 +6,7 @@
 
 /* How many planes or blocks of channels a picture has. */
 INLINE int64_t planes_of(const struct dso_op_picture *picture) {
-  return up(picture->channels, picture->block);
+  return ceil_div(picture->channels, picture->block);
 }
 
 INLINE void clear(float *to, int64_t count) {

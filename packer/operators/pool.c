@@ -13,15 +13,15 @@ struct taps {
 };
 
 static struct taps taps_of(const struct dso_op_pool *pool, int d, int64_t position) {
-  const int64_t extent = d ? pool->in.width : pool->in.height, step = most(pool->dilation[d], 1);
+  const int64_t extent = d ? pool->in.width : pool->in.height, step = max(pool->dilation[d], 1);
   const int64_t at = position * pool->stride[d] - pool->pad[d], limit = extent + pool->pad_after[d];
   if (at >= 0 && at + (pool->kernel[d] - 1) * step < extent)
     return (struct taps){.end = pool->kernel[d], .first = at, .counted = pool->kernel[d]};
-  struct taps taps = {.begin = at < 0 ? up(-at, step) : 0};
-  taps.end = at < extent ? least(up(extent - at, step), pool->kernel[d]) : 0;
-  taps.begin = least(taps.begin, taps.end);
+  struct taps taps = {.begin = at < 0 ? ceil_div(-at, step) : 0};
+  taps.end = at < extent ? min(ceil_div(extent - at, step), pool->kernel[d]) : 0;
+  taps.begin = min(taps.begin, taps.end);
   taps.first = at + taps.begin * step;
-  taps.counted = at < limit ? least(up(limit - at, step), pool->kernel[d]) : 0;
+  taps.counted = at < limit ? min(ceil_div(limit - at, step), pool->kernel[d]) : 0;
   return taps;
 }
 
@@ -30,7 +30,7 @@ static float divisor_of(const struct dso_op_pool *pool, const struct taps *y,
                         const struct taps *x) {
   const int64_t count =
       pool->count_padding ? y->counted * x->counted : (y->end - y->begin) * (x->end - x->begin);
-  return (float)most(count, 1);
+  return (float)max(count, 1);
 }
 
 INLINE vec join(vec a, vec b, const int is_average) {
@@ -41,8 +41,8 @@ INLINE vec join(vec a, vec b, const int is_average) {
 /* One pixel of a block. Sums of rows are added up separately, which is more accurate. */
 INLINE void pool_block(const struct dso_op_pool *pool, const float *in, const struct taps *y,
                        const struct taps *x, float *out, const int is_average) {
-  const int64_t below = most(pool->dilation[0], 1) * pool->in.row;
-  const int64_t step = most(pool->dilation[1], 1) * BLOCK;
+  const int64_t below = max(pool->dilation[0], 1) * pool->in.row;
+  const int64_t step = max(pool->dilation[1], 1) * BLOCK;
   const vec nothing = splat(is_average ? 0 : -INFINITY);
   vec all[BLOCK_VECTORS];
   UNROLL
@@ -101,12 +101,12 @@ INLINE void join_row(float *out, const float *in, int64_t count, int64_t step,
 INLINE void pool_row(const struct dso_op_pool *pool, const float *in, const struct taps *rows,
                      float *out, const int is_average) {
   const int64_t width = pool->out.width, stride = pool->stride[1];
-  const int64_t below = most(pool->dilation[0], 1) * pool->in.row;
+  const int64_t below = max(pool->dilation[0], 1) * pool->in.row;
   for (int64_t x = 0; x < width; x++) out[x] = is_average ? 0 : -INFINITY;
   for (int64_t j = 0; j < pool->kernel[1]; j++) {
-    const int64_t tap = j * most(pool->dilation[1], 1) - pool->pad[1]; /* of output 0 */
-    const int64_t begin = tap < 0 ? up(-tap, stride) : 0, after = pool->in.width - tap;
-    const int64_t end = after > 0 ? least(up(after, stride), width) : 0;
+    const int64_t tap = j * max(pool->dilation[1], 1) - pool->pad[1]; /* of output 0 */
+    const int64_t begin = tap < 0 ? ceil_div(-tap, stride) : 0, after = pool->in.width - tap;
+    const int64_t end = after > 0 ? min(ceil_div(after, stride), width) : 0;
     const float *row = in + rows->first * pool->in.row + begin * stride + tap;
     for (int64_t i = rows->begin; i < rows->end && begin < end; i++, row += below)
       join_row(out + begin, row, end - begin, stride, is_average);
@@ -128,7 +128,7 @@ INLINE vec join_all(const float *in, int64_t count, vec all, const int is_averag
 /* The only output of a row, whose window is wide. */
 INLINE void pool_wide(const struct dso_op_pool *pool, const float *in, const struct taps *rows,
                       const struct taps *columns, float *out, const int is_average) {
-  const int64_t below = most(pool->dilation[0], 1) * pool->in.row;
+  const int64_t below = max(pool->dilation[0], 1) * pool->in.row;
   const float *row = in + rows->first * pool->in.row + columns->first;
   int64_t count = columns->end - columns->begin, height = rows->end - rows->begin;
   vec all = splat(is_average ? 0 : -INFINITY);
@@ -159,7 +159,7 @@ static void pool_item(const void *data, int64_t index) {
   float *to = out->data + batch * out->batch + p * out->plane + y * out->row;
   const size_t side = (size_t)(out->frame * out->block) * sizeof *to;
   if (out->block == 1) pool_plane(pool, in, y, to);
-  else pool_blocks(pool, in, y, least(out->channels - p * BLOCK, BLOCK), to);
+  else pool_blocks(pool, in, y, min(out->channels - p * BLOCK, BLOCK), to);
   memset(to - out->frame * out->block, 0, side);
   memset(to + out->width * out->block, 0, side);
   if (y == 0) {
@@ -171,7 +171,7 @@ static void pool_item(const void *data, int64_t index) {
 
 int dso_op_pool(const struct dso_op_pool *pool) {
   const struct dso_op_picture *out = &pool->out;
-  const int64_t items = most(pool->batch, 1) * planes_of(out) * out->height;
+  const int64_t items = max(pool->batch, 1) * planes_of(out) * out->height;
   return dso_op_parallel(pool_item, pool, items,
                          items * out->width * out->block * pool->kernel[0] * pool->kernel[1]);
 }

@@ -20,7 +20,7 @@ INLINE words quantized(const struct elements *all, vec x) {
 
 static void quantize(const void *data, int64_t index) {
   const struct elements *all = data;
-  const int64_t begin = index * PART, count = least(all->count - begin, PART);
+  const int64_t begin = index * PART, count = min(all->count - begin, PART);
   const float *x = (const float *)all->x + begin;
   uint8_t *out = (uint8_t *)all->out + begin;
   int64_t i = 0;
@@ -33,7 +33,7 @@ static void quantize(const void *data, int64_t index) {
 
 static void dequantize(const void *data, int64_t index) {
   const struct elements *all = data;
-  const int64_t begin = index * PART, count = least(all->count - begin, PART);
+  const int64_t begin = index * PART, count = min(all->count - begin, PART);
   const uint8_t *x = (const uint8_t *)all->x + begin;
   float *out = (float *)all->out + begin;
   const uint8_t flip = all->type == DSO_OP_INT8 ? 0x80 : 0;
@@ -49,13 +49,13 @@ static void dequantize(const void *data, int64_t index) {
 int dso_op_quantize(const float *x, int64_t count, const float *scale, const void *zero,
                     enum dso_op_type type, void *out) {
   const struct elements all = {x, out, count, *scale, integer_at(zero, type, 0), type};
-  return dso_op_parallel(quantize, &all, up(count, PART), count);
+  return dso_op_parallel(quantize, &all, ceil_div(count, PART), count);
 }
 
 int dso_op_dequantize(const void *x, int64_t count, const float *scale, const void *zero,
                       enum dso_op_type type, float *out) {
   const struct elements all = {x, out, count, *scale, integer_at(zero, type, 0), type};
-  return dso_op_parallel(dequantize, &all, up(count, PART), count);
+  return dso_op_parallel(dequantize, &all, ceil_div(count, PART), count);
 }
 
 int dso_op_quantize_range(const float *x, int64_t count, float *scale, uint8_t *zero) {

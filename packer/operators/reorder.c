@@ -6,7 +6,7 @@
 /* Planes to a block: the rows of BLOCK planes, a few pixels at once. */
 static void gather(const float *from, int64_t plane, int64_t channels, int64_t width, float *to) {
   for (int64_t x = 0; x < width; x += BLOCK, from += BLOCK, to += BLOCK * BLOCK) {
-    const int64_t pixels = least(width - x, BLOCK);
+    const int64_t pixels = min(width - x, BLOCK);
     if (channels < BLOCK) clear(to, pixels * BLOCK);
     int64_t c = 0;
     if (pixels == BLOCK)
@@ -30,8 +30,8 @@ void dso_op_copy_row(const struct dso_op_picture *in, const struct dso_op_pictur
   if (in->block == out->block) /* channels that are missing are zeros in both */
     memcpy(to, in->data + p * in->plane + row, (size_t)(width * in->block) * sizeof *to);
   else if (out->block == BLOCK)
-    gather(in->data + p * BLOCK * in->plane + row, in->plane,
-           least(in->channels - p * BLOCK, BLOCK), width, to);
+    gather(in->data + p * BLOCK * in->plane + row, in->plane, min(in->channels - p * BLOCK, BLOCK),
+           width, to);
   else scatter(in->data + p / BLOCK * in->plane + row + p % BLOCK, width, to);
   clear(to - side, side);
   clear(to + width * out->block, side);
@@ -74,7 +74,7 @@ static void copy(const void *data, int64_t index) {
   struct dso_op_picture in = *copied->in, out = *copied->out;
   in.data += batch * in.batch;
   out.data += batch * out.batch;
-  const int64_t tall = out.height / most(in.height, 1), wide = out.width / most(in.width, 1);
+  const int64_t tall = out.height / max(in.height, 1), wide = out.width / max(in.width, 1);
   struct dso_op_picture rows = out; /* every `tall`-th row */
   rows.row *= tall;
   for (int64_t y = 0; y < in.height; y++) {

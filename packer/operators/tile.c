@@ -10,7 +10,8 @@
 #include "finish.h"
 
 /* `first` is the number of an output of the panel. */
-typedef void kernel(const struct tile *tile, const struct spot *spot, int64_t first, float *sums);
+typedef void kernel(const struct tile *tile, const struct position *position, int64_t first,
+                    float *sums);
 
 enum { AT_ONCE = 192 }; /* inputs: their weights and pixels stay in the nearest cache */
 
@@ -22,11 +23,12 @@ struct ending {
   float low, high;
 };
 
-INLINE void end(const struct ending *ending, const struct spot *spot, vec sum[PIXELS][VECTORS],
-                int64_t first, const int rows, const int columns, const int vectors) {
+INLINE void end(const struct ending *ending, const struct position *position,
+                vec sum[PIXELS][VECTORS], int64_t first, const int rows, const int columns,
+                const int vectors) {
   const struct place *place = ending->place;
   const int64_t below = place->below, step = place->step, plane = place->plane;
-  const int64_t at = spot->at + first / BLOCK * plane + first % BLOCK;
+  const int64_t at = position->at + first / BLOCK * plane + first % BLOCK;
   const float *bias = ending->bias + first;
   UNROLL
   for (int v = 0; v < vectors; v++) UNROLL
@@ -52,9 +54,9 @@ INLINE void end(const struct ending *ending, const struct spot *spot, vec sum[PI
           sum[p][v]);
 }
 
-INLINE void sum_up(const struct tile *tile, const struct spot *spot, int64_t first, float *sums,
-                   const int rows, const int columns, const int64_t step, const int vectors,
-                   const int has_ending) {
+INLINE void sum_up(const struct tile *tile, const struct position *position, int64_t first,
+                   float *sums, const int rows, const int columns, const int64_t step,
+                   const int vectors, const int has_ending) {
   const float *weight = tile->weight + first;
   sums += first;
   const int64_t below = tile->below, weight_step = tile->weight_step;
@@ -70,10 +72,10 @@ INLINE void sum_up(const struct tile *tile, const struct spot *spot, int64_t fir
 
   for (int64_t i = 0; i < tile->blocks; i++) {
     const int64_t channels = i + 1 < tile->blocks ? tile->block : tile->last;
-    const float *block = spot->data + i * spot->plane;
+    const float *block = position->data + i * position->plane;
     for (int64_t y = 0; y < tile->taps[0]; y++)
       for (int64_t x = 0; x < tile->taps[1]; x++) {
-        const float *soon = i + 1 < tile->blocks ? block + spot->plane : spot->next;
+        const float *soon = i + 1 < tile->blocks ? block + position->plane : position->next;
         const float *pixel = block + y * tile->tap[0] + x * tile->tap[1];
         for (int64_t c = 0; c < channels; c++, pixel++, weight += weight_step) {
           __builtin_prefetch(next, 0, 2);
@@ -91,7 +93,7 @@ INLINE void sum_up(const struct tile *tile, const struct spot *spot, int64_t fir
       }
   }
   if (has_ending && tile->ending != NULL) {
-    end(tile->ending, spot, sum, first, rows, columns, vectors);
+    end(tile->ending, position, sum, first, rows, columns, vectors);
     return;
   }
   UNROLL
@@ -99,10 +101,10 @@ INLINE void sum_up(const struct tile *tile, const struct spot *spot, int64_t fir
   for (int v = 0; v < vectors; v++) store(sums + p * PANEL + v * LANES, sum[p][v]);
 }
 
-#define KERNEL(name, rows, columns, step, vectors, has_ending)                            \
-  static void name##_##rows##x##columns(const struct tile *tile, const struct spot *spot, \
-                                        int64_t first, float *sums) {                     \
-    sum_up(tile, spot, first, sums, rows, columns, step, vectors, has_ending);            \
+#define KERNEL(name, rows, columns, step, vectors, has_ending)                                    \
+  static void name##_##rows##x##columns(const struct tile *tile, const struct position *position, \
+                                        int64_t first, float *sums) {                             \
+    sum_up(tile, position, first, sums, rows, columns, step, vectors, has_ending);                \
   }
 
 #define NARROW_ROWS(name, step, vectors, has_ending) \
@@ -164,8 +166,8 @@ static kernel *const narrow_kernels[PIXELS] = ROW_OF(narrow);
 static kernel *const narrow_kernels[PIXELS];
 #endif
 
-static int is_narrow(const struct tile *tile, const struct spot *spot, int64_t outputs) {
-  return VECTORS * LANES > BLOCK && outputs <= BLOCK && tile->step == BLOCK && spot->rows == 1;
+static int is_narrow(const struct tile *tile, const struct position *position, int64_t outputs) {
+  return VECTORS * LANES > BLOCK && outputs <= BLOCK && tile->step == BLOCK && position->rows == 1;
 }
 
 enum { ANY, PLANAR, PLANAR_HALF, BLOCKED, BLOCKED_HALF };
@@ -177,7 +179,7 @@ static kernel *const pair_kernels[][PIXELS / 2] = {
 };
 
 /* Return 1 if the kernel has stored the outputs. */
-static int add_products(const struct tile *tile, const struct spot *spot, int64_t outputs,
+static int add_products(const struct tile *tile, const struct position *position, int64_t outputs,
                         float *sums) {
   const int64_t step = tile->step;
   const int kind = step == 16   ? BLOCKED
@@ -185,15 +187,15 @@ static int add_products(const struct tile *tile, const struct spot *spot, int64_
                    : step == 1  ? PLANAR
                    : step == 2  ? PLANAR_HALF
                                 : ANY;
-  if (is_narrow(tile, spot, outputs)) {
-    narrow_kernels[spot->columns - 1](tile, spot, 0, sums);
+  if (is_narrow(tile, position, outputs)) {
+    narrow_kernels[position->columns - 1](tile, position, 0, sums);
     return tile->ending != NULL;
   }
-  kernel *const run = spot->rows == 1 ? row_kernels[kind][spot->columns - 1]
-                                      : pair_kernels[kind][spot->columns - 1];
-  for (int64_t o = 0; o < outputs; o += VECTORS * LANES) run(tile, spot, o, sums);
+  kernel *const run = position->rows == 1 ? row_kernels[kind][position->columns - 1]
+                                          : pair_kernels[kind][position->columns - 1];
+  for (int64_t o = 0; o < outputs; o += VECTORS * LANES) run(tile, position, o, sums);
   const int is_planar = kind == PLANAR || kind == PLANAR_HALF;
-  return tile->ending != NULL && (kind == BLOCKED || (is_planar && spot->rows == 1));
+  return tile->ending != NULL && (kind == BLOCKED || (is_planar && position->rows == 1));
 }
 
 /* Return 1 if the kernels can end tiles. */
@@ -209,11 +211,11 @@ static struct ending ending_of(const struct place *place, int64_t outputs) {
   return ending;
 }
 
-void dso_op_tiles(const struct tile *tile, const struct spot *spots, int count, int64_t outputs,
-                  float *sums, const struct place *place) {
+void dso_op_tiles(const struct tile *tile, const struct position *positions, int count,
+                  int64_t outputs, float *sums, const struct place *place) {
   const int64_t inputs = tile->block * tile->taps[0] * tile->taps[1]; /* in a block */
-  const int64_t parts = count > 1 ? up(tile->blocks, most(AT_ONCE / inputs, 1)) : 1;
-  const int64_t blocks = most(up(tile->blocks, most(parts, 1)), 1);
+  const int64_t parts = count > 1 ? ceil_div(tile->blocks, max(AT_ONCE / inputs, 1)) : 1;
+  const int64_t blocks = max(ceil_div(tile->blocks, max(parts, 1)), 1);
   const int64_t size = blocks * inputs * PANEL; /* of the weights that are used together */
   struct tile some = *tile;
   some.next_step = count > 1 && tile->weight_step == PANEL ? PANEL / count : 0;
@@ -223,19 +225,20 @@ void dso_op_tiles(const struct tile *tile, const struct spot *spots, int count, 
   for (int64_t first = 0; first == 0 || first < tile->blocks; first += blocks) {
     const int is_last = first + blocks >= tile->blocks;
     some.is_more = first > 0;
-    some.blocks = least(blocks, tile->blocks - first);
+    some.blocks = min(blocks, tile->blocks - first);
     some.last = is_last ? tile->last : tile->block;
     some.weight = tile->weight + first * inputs * tile->weight_step;
     for (int i = 0; i < count; i++) {
-      struct spot spot = spots[i];
-      float *of_spot = sums + (parts > 1 ? i * PIXELS * PANEL : 0);
+      struct position position = positions[i];
+      float *of_position = sums + (parts > 1 ? i * PIXELS * PANEL : 0);
       some.next = some.weight + part_begin(size, count, count + i);
-      const int is_whole = outputs % (VECTORS * LANES) == 0 || is_narrow(tile, &spot, outputs);
+      const int is_whole = outputs % (VECTORS * LANES) == 0 || is_narrow(tile, &position, outputs);
       some.ending = is_last && has_ending && is_whole ? &ending : NULL;
-      spot.next = i + 1 < count ? spots[i + 1].data + first * spot.plane : spot.data;
-      spot.data += first * spot.plane;
-      if (!add_products(&some, &spot, outputs, of_spot) && is_last && place != NULL)
-        dso_op_finish(place, &spot, outputs, of_spot);
+      position.next =
+          i + 1 < count ? positions[i + 1].data + first * position.plane : position.data;
+      position.data += first * position.plane;
+      if (!add_products(&some, &position, outputs, of_position) && is_last && place != NULL)
+        dso_op_finish(place, &position, outputs, of_position);
     }
   }
 }

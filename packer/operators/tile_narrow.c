@@ -86,11 +86,11 @@ INLINE words dot_bytes(words sum, words a, words b) {
 /* ---- sum + the products of two bfloat16 in each lane ---- */
 
 #if defined(__AVX512BF16__)
-INLINE words dot_halves(words sum, words a, words b) {
+INLINE words dot_bfloat16(words sum, words a, words b) {
   return (words)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
 }
 #else
-INLINE words dot_halves(words sum, words a, words b) {
+INLINE words dot_bfloat16(words sum, words a, words b) {
   const words high = {0};
   vec found = (vec)sum;
   found += (vec)((bits)a << 16) * (vec)((bits)b << 16);
@@ -101,46 +101,46 @@ INLINE words dot_halves(words sum, words a, words b) {
 
 /* ---- Kernels ---- */
 
-typedef void kernel(const struct narrow_tile *tile, const struct narrow_spot *spot, int64_t first,
-                    int32_t *sums);
+typedef void kernel(const struct narrow_tile *tile, const struct narrow_position *position,
+                    int64_t first, int32_t *sums);
 
-#define KERNEL(name, columns, step, is_half)                                         \
-  TARGET static void name##_##columns(const struct narrow_tile *tile,                \
-                                      const struct narrow_spot *spot, int64_t first, \
-                                      int32_t *sums) {                               \
-    SUM_UP(tile, spot, first, sums, columns, step, is_half);                         \
+#define KERNEL(name, columns, step, is_bfloat16)                                             \
+  TARGET static void name##_##columns(const struct narrow_tile *tile,                        \
+                                      const struct narrow_position *position, int64_t first, \
+                                      int32_t *sums) {                                       \
+    SUM_UP(tile, position, first, sums, columns, step, is_bfloat16);                         \
   }
-#define FOUR(name, step, is_half) \
-  KERNEL(name, 1, step, is_half)  \
-  KERNEL(name, 2, step, is_half)  \
-  KERNEL(name, 3, step, is_half)  \
-  KERNEL(name, 4, step, is_half)
-#define SIX(name, step, is_half) \
-  FOUR(name, step, is_half)      \
-  KERNEL(name, 5, step, is_half) \
-  KERNEL(name, 6, step, is_half)
+#define FOUR(name, step, is_bfloat16) \
+  KERNEL(name, 1, step, is_bfloat16)  \
+  KERNEL(name, 2, step, is_bfloat16)  \
+  KERNEL(name, 3, step, is_bfloat16)  \
+  KERNEL(name, 4, step, is_bfloat16)
+#define SIX(name, step, is_bfloat16) \
+  FOUR(name, step, is_bfloat16)      \
+  KERNEL(name, 5, step, is_bfloat16) \
+  KERNEL(name, 6, step, is_bfloat16)
 #if defined(NARROW_IS_TALL)
-#define KERNELS(name, step, is_half)                                            \
-  SIX(name, step, is_half)                                                      \
-  KERNEL(name, 7, step, is_half)                                                \
-  KERNEL(name, 8, step, is_half)                                                \
-  KERNEL(name, 9, step, is_half)                                                \
-  KERNEL(name, 10, step, is_half)                                               \
-  KERNEL(name, 11, step, is_half)                                               \
-  KERNEL(name, 12, step, is_half)                                               \
-  KERNEL(name, 13, step, is_half)                                               \
-  KERNEL(name, 14, step, is_half)                                               \
+#define KERNELS(name, step, is_bfloat16)                                        \
+  SIX(name, step, is_bfloat16)                                                  \
+  KERNEL(name, 7, step, is_bfloat16)                                            \
+  KERNEL(name, 8, step, is_bfloat16)                                            \
+  KERNEL(name, 9, step, is_bfloat16)                                            \
+  KERNEL(name, 10, step, is_bfloat16)                                           \
+  KERNEL(name, 11, step, is_bfloat16)                                           \
+  KERNEL(name, 12, step, is_bfloat16)                                           \
+  KERNEL(name, 13, step, is_bfloat16)                                           \
+  KERNEL(name, 14, step, is_bfloat16)                                           \
   static kernel *const name[NARROW_PIXELS] = {                                  \
       name##_1, name##_2, name##_3,  name##_4,  name##_5,  name##_6,  name##_7, \
       name##_8, name##_9, name##_10, name##_11, name##_12, name##_13, name##_14};
 #elif defined(__AVXVNNI__) && !defined(__AVX512F__)
-#define KERNELS(name, step, is_half)                                        \
-  SIX(name, step, is_half)                                                  \
+#define KERNELS(name, step, is_bfloat16)                                    \
+  SIX(name, step, is_bfloat16)                                              \
   static kernel *const name[NARROW_PIXELS] = {name##_1, name##_2, name##_3, \
                                               name##_4, name##_5, name##_6};
 #else
-#define KERNELS(name, step, is_half) \
-  FOUR(name, step, is_half)          \
+#define KERNELS(name, step, is_bfloat16) \
+  FOUR(name, step, is_bfloat16)          \
   static kernel *const name[NARROW_PIXELS] = {name##_1, name##_2, name##_3, name##_4};
 #endif
 
@@ -150,7 +150,7 @@ typedef void kernel(const struct narrow_tile *tile, const struct narrow_spot *sp
 #include "kernels_narrow.h"
 KERNELS(bytes, ROW_BLOCK, 0)
 KERNELS(bytes_apart, tile->step, 0)
-KERNELS(halves, ROW_BLOCK, 1)
+KERNELS(rounded, ROW_BLOCK, 1)
 #undef TARGET
 #undef DOT
 #undef SUM_UP
@@ -179,7 +179,7 @@ static int has_dot(void) {
 #endif
 
 static kernel *const *kernels_of(const struct narrow_tile *tile) {
-  if (tile->is_bfloat16) return halves;
+  if (tile->is_bfloat16) return rounded;
 #if defined(DOT_IF_FOUND)
   if (has_dot()) return tile->step == ROW_BLOCK ? found_bytes : found_bytes_apart;
 #endif
@@ -208,39 +208,39 @@ static uint32_t row_sum(const struct narrow_tile *tile, const uint8_t *data, int
   return all;
 }
 
-static void add_row_terms(const struct narrow_tile *tile, const struct narrow_spot *spot,
+static void add_row_terms(const struct narrow_tile *tile, const struct narrow_position *position,
                           const struct narrow_zeros *zeros, int32_t *sums) {
-  for (int p = 0; p < spot->columns; p++, sums += PANEL) {
-    const uint32_t row = row_sum(tile, spot->data + p * tile->step, spot->plane);
+  for (int p = 0; p < position->columns; p++, sums += PANEL) {
+    const uint32_t row = row_sum(tile, position->data + p * tile->step, position->plane);
     for (int j = 0; j < PANEL; j++) sums[j] = (int32_t)((uint32_t)sums[j] + row * zeros->factor[j]);
   }
 }
 
-void dso_op_narrow_tiles(const struct narrow_tile *tile, const struct narrow_spot *spots, int count,
-                         int64_t outputs, const struct narrow_place *place) {
-  _Alignas(64) int32_t sums[SPOTS * NARROW_PIXELS * PANEL];
+void dso_op_narrow_tiles(const struct narrow_tile *tile, const struct narrow_position *positions,
+                         int count, int64_t outputs, const struct narrow_place *place) {
+  _Alignas(64) int32_t sums[POSITIONS * NARROW_PIXELS * PANEL];
   const int64_t taps = tile->taps[0] * tile->taps[1], size = tile->words * taps; /* of a block */
-  const int64_t most_words = BLOCKS_AT_ONCE * ROW_BLOCK / WORD;
-  const int64_t parts = count > 1 ? up(tile->blocks, most(most_words / most(size, 1), 1)) : 1;
-  const int64_t blocks = most(up(tile->blocks, most(parts, 1)), 1);
+  const int64_t max_words = BLOCKS_AT_ONCE * ROW_BLOCK / WORD;
+  const int64_t parts = count > 1 ? ceil_div(tile->blocks, max(max_words / max(size, 1), 1)) : 1;
+  const int64_t blocks = max(ceil_div(tile->blocks, max(parts, 1)), 1);
   kernel *const *kernels = kernels_of(tile);
   struct narrow_tile some = *tile;
   for (int64_t first = 0; first == 0 || first < tile->blocks; first += blocks) {
     const int is_last = first + blocks >= tile->blocks;
     some.is_more = first > 0;
-    some.blocks = least(blocks, tile->blocks - first);
+    some.blocks = min(blocks, tile->blocks - first);
     some.last = is_last ? tile->last : tile->words;
     some.weight = tile->weight + first * size * WORD_PANEL;
     for (int i = 0; i < count; i++) {
-      struct narrow_spot spot = spots[i];
-      int32_t *of_spot = sums + (parts > 1 ? i * NARROW_PIXELS * PANEL : 0);
-      spot.data += first * spot.plane;
+      struct narrow_position position = positions[i];
+      int32_t *of_position = sums + (parts > 1 ? i * NARROW_PIXELS * PANEL : 0);
+      position.data += first * position.plane;
       for (int64_t o = 0; o < outputs; o += VECTORS * LANES)
-        kernels[spot.columns - 1](&some, &spot, o, of_spot);
+        kernels[position.columns - 1](&some, &position, o, of_position);
       if (!is_last) continue;
       if (place->zeros != NULL && place->zeros->has_factor)
-        add_row_terms(tile, &spots[i], place->zeros, of_spot);
-      dso_op_narrow_finish(place, &spot, outputs, of_spot);
+        add_row_terms(tile, &positions[i], place->zeros, of_position);
+      dso_op_narrow_finish(place, &position, outputs, of_position);
     }
   }
 }

@@ -105,14 +105,14 @@ INLINE float greatest_lane(vec x) {
     vec all;
     four part[LANES / 4];
   } parts = {x};
-  four most_of = parts.part[0];
+  four max_of = parts.part[0];
   for (int i = 1; i < LANES / 4; i++) {
     const four other = parts.part[i];
-    const four_bits is_more = other > most_of;
-    most_of = (four)((is_more & (four_bits)other) | (~is_more & (four_bits)most_of));
+    const four_bits is_more = other > max_of;
+    max_of = (four)((is_more & (four_bits)other) | (~is_more & (four_bits)max_of));
   }
-  const float low = most_of[0] > most_of[1] ? most_of[0] : most_of[1];
-  const float high = most_of[2] > most_of[3] ? most_of[2] : most_of[3];
+  const float low = max_of[0] > max_of[1] ? max_of[0] : max_of[1];
+  const float high = max_of[2] > max_of[3] ? max_of[2] : max_of[3];
   return low > high ? low : high;
 }
 

@@ -14,25 +14,25 @@ struct weights {
 };
 
 INLINE struct weights weights_of(const struct dso_op_conv2d *conv) {
-  const int64_t groups = most(conv->groups, 1), all = conv->in.channels;
+  const int64_t groups = max(conv->groups, 1), all = conv->in.channels;
   const int64_t outputs = conv->out.channels;
   struct weights weights = {.outputs = outputs,
                             .channels = all / groups,
                             .groups = groups,
-                            .panels = up(outputs, PANEL),
+                            .panels = ceil_div(outputs, PANEL),
                             .taps = conv->kernel[0] * conv->kernel[1],
                             .is_depthwise = groups > 1 && groups == all && groups == outputs};
   weights.block = conv->in.block == 1 && all < BLOCK && groups == 1 ? 1 : BLOCK;
-  weights.blocks = up(all, weights.block);
+  weights.blocks = ceil_div(all, weights.block);
   weights.last = all - (weights.blocks - 1) * weights.block;
   if (groups > 1) {
     weights.blocks = 1;
     weights.last = BLOCK;
     for (int64_t first = 0; first < outputs; first += PANEL) {
-      const int64_t per_group = outputs / groups, end = least(first + PANEL, outputs);
+      const int64_t per_group = outputs / groups, end = min(first + PANEL, outputs);
       const int64_t begin = first / per_group * weights.channels / BLOCK;
-      const int64_t stop = up(((end - 1) / per_group + 1) * weights.channels, BLOCK);
-      weights.blocks = most(weights.blocks, stop - begin);
+      const int64_t stop = ceil_div(((end - 1) / per_group + 1) * weights.channels, BLOCK);
+      weights.blocks = max(weights.blocks, stop - begin);
     }
   }
   return weights;
@@ -42,8 +42,8 @@ INLINE struct weights weights_of(const struct dso_op_conv2d *conv) {
 INLINE int64_t first_block(const struct weights *weights, int64_t panel) {
   if (weights->groups == 1) return 0;
   const int64_t group = panel * PANEL / (weights->outputs / weights->groups);
-  const int64_t all = up(weights->channels * weights->groups, BLOCK);
-  return least(group * weights->channels / BLOCK, all - weights->blocks);
+  const int64_t all = ceil_div(weights->channels * weights->groups, BLOCK);
+  return min(group * weights->channels / BLOCK, all - weights->blocks);
 }
 
 /* The floats of one panel. */

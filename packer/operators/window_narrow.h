@@ -16,7 +16,7 @@ struct narrow_window {
 };
 
 INLINE struct narrow_window narrow_window_of(const struct dso_op_narrow_conv2d *conv) {
-  const int64_t groups = most(conv->groups, 1), all = conv->in.channels;
+  const int64_t groups = max(conv->groups, 1), all = conv->in.channels;
   struct narrow_window window = {.groups = groups,
                                  .channels = all / groups,
                                  .outputs = conv->out.channels / groups,
@@ -25,16 +25,16 @@ INLINE struct narrow_window narrow_window_of(const struct dso_op_narrow_conv2d *
                                      groups > 1 && groups == all && groups == conv->out.channels};
   if (window.is_depthwise) {
     window.groups = 1, window.channels = window.outputs = all;
-    window.block = PANEL, window.blocks = window.panels = up(all, PANEL);
+    window.block = PANEL, window.blocks = window.panels = ceil_div(all, PANEL);
     window.panel = window.taps * PANEL + WORD_PANEL;
     return window;
   }
   window.block =
-      conv->in.block > 1 ? ROW_BLOCK : least(up(window.channels, WORD) * WORD, ROW_BLOCK);
-  window.blocks = up(window.channels, window.block);
+      conv->in.block > 1 ? ROW_BLOCK : min(ceil_div(window.channels, WORD) * WORD, ROW_BLOCK);
+  window.blocks = ceil_div(window.channels, window.block);
   window.words = window.block / WORD;
-  window.last = up(window.channels, WORD) - (window.blocks - 1) * window.words;
-  window.panels = up(window.outputs, PANEL);
+  window.last = ceil_div(window.channels, WORD) - (window.blocks - 1) * window.words;
+  window.panels = ceil_div(window.outputs, PANEL);
   window.panel =
       (window.taps * ((window.blocks - 1) * window.words + window.last) + 1) * WORD_PANEL;
   return window;

@@ -240,9 +240,9 @@ def _launch(dims: list[_Dimension], inputs: Sequence[ir.Value], out: ir.Value) -
     *outer, inner = [str(dim.extent) for dim in dims]
     fields = [f"x{i}{_first(value)}" for i, value in enumerate(inputs)]
     rows, each = " * ".join(outer) or "1", f"most(1, {_ITEM} / most(1, {inner}))"
-    items = "up(tensors.rows, tensors.each)"
+    items = "ceil_div(tensors.rows, tensors.each)"
     if not outer:
-        each, items = str(_ITEM), "up(tensors.n, tensors.each)"
+        each, items = str(_ITEM), "ceil_div(tensors.n, tensors.each)"
     return f"""\
   const struct tensors tensors = {{{", ".join([*fields, f"y0{_first(out)}", rows, inner, each])}}};
   if (dso_op_parallel(item, &tensors, {items}, tensors.rows * tensors.n)) return -1;
