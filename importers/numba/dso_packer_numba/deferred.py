@@ -1,7 +1,7 @@
 """Decorators of a file that remember their signatures, and compile nothing while it is imported.
 
 Numba compiles a function for each signature of its decorator, for this process, which only needs
-the code if the import calls a function, or compiles another one that does, such as a universal
+the code if the import calls a function, or compiles another one that does, such as a ufunc
 function. Then the functions so far are compiled after all.
 """
 

@@ -47,7 +47,7 @@ class Found(NamedTuple):
     is_closed : bool
         True if the signatures are those of a decorator, which recursive calls may have added to.
     core : tuple
-        Of a universal function: the names of the core dimensions of each argument and result.
+        Of a ufunc: the names of the core dimensions of each argument and result.
     """
 
     name: str

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # The files of every module.
 _CALLS = ("call.c", "choose.c", "message.c", "array.c", "nrt.c", "calls.c")
-_UNIVERSAL = ("universal.c", "universal_choose.c", "universal_cast.c")
+_UFUNC = ("ufunc.c", "ufunc_choose.c", "ufunc_cast.c")
 # The wrappers store values of one type through pointers to another one.
 _OPTIONS = (f"-I{SUPPORT}", "-O2", "-fno-strict-aliasing", "-fvisibility=hidden")
 
@@ -115,7 +115,7 @@ class NumbaModule(RunnableModule):
             for index, function in enumerate(unit.functions)
         )
         self.import_module(_CodeModule(self))
-        own = _UNIVERSAL if any(x.kind != "jit" for x in unit.functions) else ()
+        own = _UFUNC if any(x.kind != "jit" for x in unit.functions) else ()
         for module in support_modules(unit.undefined, own, made.blas):
             self.import_module(module)
 

@@ -71,8 +71,8 @@ def source_of(path: Path) -> str:
 _NEEDS = {
     "array.c": ("nrt.c",),
     "nrt.c": ("calls.c",),
-    "noted.c": ("array.c",),
-    "parallel.c": ("noted.c",),
+    "pending.c": ("array.c",),
+    "parallel.c": ("pending.c",),
     "dict.c": ("table.c",),
     "set.c": ("table.c",),
 }
@@ -182,7 +182,7 @@ _TABLE: dict[str, Origin] = {
     **{f"NRT_{name}": Provided("nrt.c") for name in _NRT.split()},
     **{name: Provided("parallel.c") for name in _PARALLEL.split()},
     **{name: Provided("schedule.c") for name in _SCHEDULE.split()},
-    "nb_note": Provided("noted.c"),
+    "nb_note": Provided("pending.c"),
     "nb_caught": Provided("calls.c"),
     **{name: Provided("hash.c") for name in _HASH.split()},
     **{name: Provided("python.c") for name in _PYTHON.split()},

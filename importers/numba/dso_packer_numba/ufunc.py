@@ -50,7 +50,7 @@ def _element_text(value: Value) -> str:
 
 def function_lines(index: int, function: Compiled, symbol: str) -> Iterator[str]:
     """Define a function that a wrapper of the export calls."""
-    yield '#include "universal.h"'
+    yield '#include "ufunc.h"'
     for variant in function.variants:
         arguments = "char **, const int64_t *, const int64_t *, void *"
         yield f"extern void {variant.symbol}({arguments})"
@@ -61,7 +61,7 @@ def function_lines(index: int, function: Compiled, symbol: str) -> Iterator[str]
         yield f"static const int8_t core_{index}_{i}[] = {{{items}}};"
     for k, variant in enumerate(function.variants):
         yield from _operand_lines(index, k, function, variant)
-    yield f"static const nb_universal universal_{index}[] = {{"
+    yield f"static const nb_ufunc ufunc_{index}[] = {{"
     outputs = len(function.core) - function.num_inputs
     for k, variant in enumerate(function.variants):
         counts = f"{function.num_inputs}, {outputs}, {len(numbers)}, {int(variant.allocates)}"
@@ -99,8 +99,8 @@ def _call_lines(index: int, function: Compiled, symbol: str) -> Iterator[str]:
     signatures = c_string("; ".join(f"({text})" for text in texts))
     # NumPy knows the types of the loops of a gufunc, and finds those of Numba's other ones in turn.
     exact_first = int(function.kind == "guvectorize")
-    given = f"universal_{index}, {len(function.variants)}, {exact_first}, {signatures}"
-    yield f"  if (nb_universal_call({given}, args, results)) return -1;"
+    given = f"ufunc_{index}, {len(function.variants)}, {exact_first}, {signatures}"
+    yield f"  if (nb_ufunc_call({given}, args, results)) return -1;"
     yield from (f"  *out{i} = results[{i}];" for i in range(len(outputs)))
     yield "  return 0;"
     yield "}"

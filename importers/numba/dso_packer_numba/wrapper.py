@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from packer.declare.c_text import c_string
 from packer.declare.declaration import Declaration, Parameter
 
-from . import universal
+from . import ufunc
 from .arguments import (
     C_TYPES,
     c_type,
@@ -27,7 +27,7 @@ _HEAD = """\
 /* Written by dso-packer: the calls of the Numba functions of one module. */
 #include "call.h"
 #include "choose.h"
-#include "noted.h"
+#include "pending.h"
 """
 # The numbers that the wrapper of an export converts as Numba does.
 _READ = ("f64", "c64", "c128")
@@ -42,7 +42,7 @@ def source(functions: Sequence[Compiled], prefix: str) -> str:
         if function.kind == "jit":
             lines += _function_lines(index, function, prefix)
         else:
-            lines += universal.function_lines(index, function, _symbol(index, prefix))
+            lines += ufunc.function_lines(index, function, _symbol(index, prefix))
     return "\n".join([*lines, ""])
 
 
@@ -60,7 +60,7 @@ def declaration_of(index: int, function: Compiled, prefix: str) -> Declaration:
         gil="release" if function.nogil else "keep",
         out=tuple(name for name, _ in outs),
         symbol=_symbol(index, prefix),
-        defaults=function.defaults if function.kind == "jit" else universal.defaults_of(function),
+        defaults=function.defaults if function.kind == "jit" else ufunc.defaults_of(function),
     )
 
 
@@ -72,7 +72,7 @@ def _symbol(index: int, prefix: str) -> str:
 def _parameters(function: Compiled) -> Iterator[Parameter]:
     """Most numbers of a function with one signature have a code; the function reads the rest."""
     if function.kind != "jit":
-        yield from universal.parameters_of(function)
+        yield from ufunc.parameters_of(function)
         return
     is_one = len(function.variants) == 1
     for i, name in enumerate(function.parameters):
@@ -95,7 +95,7 @@ def _parameter_texts(function: Compiled) -> Iterator[str]:
 
 def _result_text(function: Compiled) -> str:
     if function.kind != "jit":
-        return universal.result_text(function)
+        return ufunc.result_text(function)
     return " or ".join(dict.fromkeys(variant.result.text for variant in function.variants))
 
 
@@ -230,7 +230,7 @@ def _body_lines(index: int, function: Compiled, variant: Variant, *, is_one: boo
     failed, fail = "code != NB_OK && code != NB_NONE", f"nb_fail(code, error, &function_{index})"
     yield f"int status = {failed} ? {fail} : 0;"
     if variant.notes:
-        yield f"status = nb_raise_noted(status, &function_{index});"
+        yield f"status = nb_raise_pending(status, &function_{index});"
     yield from _end_lines(variant, names)
     yield "if (status) return status;"
     yield from stored_lines(_outs(function), _result(function), variant.result)

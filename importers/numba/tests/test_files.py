@@ -103,7 +103,7 @@ TABLE = np.arange(3.0)
 
 
 def test_a_file_may_call_its_functions_on_import(tmp_path: Path) -> None:
-    """Then they are compiled for that process too; so are those of a universal function."""
+    """Then they are compiled for that process too; so are those of a ufunc."""
     text = """
 from numba import vectorize
 
@@ -131,7 +131,7 @@ assert outer(2) == 6 and each(1) == 2
 
 
 def test_functions_of_a_file_that_are_refused_are_listed(tmp_path: Path) -> None:
-    """The others are exported; a frozen array is noted."""
+    """The others are exported; a frozen array has a note."""
     path = _file(tmp_path, _REFUSED)
     module = packer.from_numba(path, functions={})
     lines = path.read_text().splitlines()

@@ -13,15 +13,15 @@
 
 enum { MAX_EXTENT = 0x7fffffff };
 
-struct packer {
+struct writer {
   const struct kernel_signature *signature;
   struct kernel_launch *launch;
   int index;         /* of the current argument, from 0 */
   int device_source; /* the argument that determined the device */
 };
 
-#define REFUSE(packer, kind, format, ...) \
-  kernel_error((packer)->signature, kind, "argument %d: " format, (packer)->index + 1, __VA_ARGS__)
+#define REFUSE(writer, kind, format, ...) \
+  kernel_error((writer)->signature, kind, "argument %d: " format, (writer)->index + 1, __VA_ARGS__)
 
 /* ---- Names, for messages */
 
@@ -64,57 +64,57 @@ static const DLTensor *tensor_of(const dso_any *value) {
   return NULL;
 }
 
-static int note_device(struct packer *packer, int device_id) {
-  struct kernel_launch *launch = packer->launch;
-  const char *kind = device_kind_name(packer->signature->device_type);
+static int note_device(struct writer *writer, int device_id) {
+  struct kernel_launch *launch = writer->launch;
+  const char *kind = device_kind_name(writer->signature->device_type);
   if (launch->device_id >= 0 && launch->device_id != device_id)
-    return REFUSE(packer, "ValueError",
+    return REFUSE(writer, "ValueError",
                   "expected a tensor on %s:%d, like argument %d, found one on %s:%d; copy it there",
-                  kind, launch->device_id, packer->device_source + 1, kind, device_id);
+                  kind, launch->device_id, writer->device_source + 1, kind, device_id);
   launch->device_id = device_id;
-  packer->device_source = packer->index;
+  writer->device_source = writer->index;
   return 0;
 }
 
-static int pack_tensor(struct packer *packer, const DLTensor *tensor,
+static int pack_tensor(struct writer *writer, const DLTensor *tensor,
                        struct kernel_handle *handle) {
-  int type = packer->signature->device_type;
+  int type = writer->signature->device_type;
   const char *kind = device_kind_name(type), *found = device_kind_name(tensor->device.device_type);
   if (tensor->device.device_type != type)
-    return REFUSE(packer, "ValueError",
+    return REFUSE(writer, "ValueError",
                   "expected a tensor on %s, found one on %s:%d; copy it there with "
                   "runtime.tensor(array, runtime.Device(\"%s\", 0)), in C with dso_tensor_copy",
                   kind, found ? found : "an unknown device", tensor->device.device_id, kind);
   if (!tensor_is_compact(tensor))
-    return REFUSE(packer, "ValueError", "expected a contiguous tensor, found strides%s", "");
+    return REFUSE(writer, "ValueError", "expected a contiguous tensor, found strides%s", "");
   handle->data = tensor->data;
   handle->byte_offset = tensor->byte_offset;
-  return note_device(packer, tensor->device.device_id);
+  return note_device(writer, tensor->device.device_id);
 }
 
-static int pack_handle(struct packer *packer, const dso_any *value, char *place) {
+static int pack_handle(struct writer *writer, const dso_any *value, char *place) {
   struct kernel_handle handle = {NULL, 0};
   const DLTensor *tensor = tensor_of(value);
   int status = 0;
-  if (tensor != NULL) status = pack_tensor(packer, tensor, &handle);
+  if (tensor != NULL) status = pack_tensor(writer, tensor, &handle);
   else if (value->type_index == DSO_OPAQUE_PTR) handle.data = value->v_ptr;
   else if (value->type_index != DSO_NONE)
-    status = REFUSE(packer, "TypeError", "expected a tensor on %s, found %s",
-                    device_kind_name(packer->signature->device_type), value_name(value));
+    status = REFUSE(writer, "TypeError", "expected a tensor on %s, found %s",
+                    device_kind_name(writer->signature->device_type), value_name(value));
   memcpy(place, &handle, sizeof handle);
   return status;
 }
 
 /* ---- Scalars */
 
-static int refuse_range(struct packer *packer, DLDataType type, const dso_any *value) {
+static int refuse_range(struct writer *writer, DLDataType type, const dso_any *value) {
   if (value->type_index == DSO_FLOAT)
-    return REFUSE(packer, "OverflowError", "out of range, expected %s, found %g",
+    return REFUSE(writer, "OverflowError", "out of range, expected %s, found %g",
                   name_of(type).text, value->v_float64);
   if (value->small_len == DSO_UNSIGNED)
-    return REFUSE(packer, "OverflowError", "out of range, expected %s, found %llu",
+    return REFUSE(writer, "OverflowError", "out of range, expected %s, found %llu",
                   name_of(type).text, (unsigned long long)value->v_int64);
-  return REFUSE(packer, "OverflowError", "out of range, expected %s, found %lld",
+  return REFUSE(writer, "OverflowError", "out of range, expected %s, found %lld",
                 name_of(type).text, (long long)value->v_int64);
 }
 
@@ -130,11 +130,11 @@ static int is_in_range(DLDataType type, const dso_any *value) {
   return number >= -((int64_t)1 << (type.bits - 1)) && number < (int64_t)1 << (type.bits - 1);
 }
 
-static int pack_integer(struct packer *packer, DLDataType type, const dso_any *value, char *place) {
+static int pack_integer(struct writer *writer, DLDataType type, const dso_any *value, char *place) {
   if (value->type_index != DSO_INT && value->type_index != DSO_BOOL)
-    return REFUSE(packer, "TypeError", "expected %s, found %s", name_of(type).text,
+    return REFUSE(writer, "TypeError", "expected %s, found %s", name_of(type).text,
                   value_name(value));
-  if (!is_in_range(type, value)) return refuse_range(packer, type, value);
+  if (!is_in_range(type, value)) return refuse_range(writer, type, value);
   uint8_t u8 = (uint8_t)value->v_int64;
   uint16_t u16 = (uint16_t)value->v_int64;
   uint32_t u32 = (uint32_t)value->v_int64;
@@ -147,11 +147,11 @@ static int pack_integer(struct packer *packer, DLDataType type, const dso_any *v
   return 0;
 }
 
-static int pack_float(struct packer *packer, DLDataType type, const dso_any *value, char *place) {
+static int pack_float(struct writer *writer, DLDataType type, const dso_any *value, char *place) {
   static const double half_limit = 65520; /* larger values round to infinity */
   int is_int = value->type_index == DSO_INT || value->type_index == DSO_BOOL;
   if (!is_int && value->type_index != DSO_FLOAT)
-    return REFUSE(packer, "TypeError", "expected %s, found %s", name_of(type).text,
+    return REFUSE(writer, "TypeError", "expected %s, found %s", name_of(type).text,
                   value_name(value));
   double number = value->v_float64;
   if (is_int)
@@ -160,7 +160,7 @@ static int pack_float(struct packer *packer, DLDataType type, const dso_any *val
                  : (double)value->v_int64;
   if (isfinite(number) && ((type.bits == 32 && isinf((float)number)) ||
                            (type.bits == 16 && fabs(number) >= half_limit)))
-    return refuse_range(packer, type, value);
+    return refuse_range(writer, type, value);
   float f32 = (float)number;
   uint16_t f16 = half_of(number);
   if (type.bits == 64) memcpy(place, &number, sizeof number);
@@ -171,17 +171,17 @@ static int pack_float(struct packer *packer, DLDataType type, const dso_any *val
 
 /* A vector argument is an array on the CPU: one element per lane, or one element of the vector
  * type. */
-static int pack_vector(struct packer *packer, DLDataType type, const dso_any *value, char *place) {
+static int pack_vector(struct writer *writer, DLDataType type, const dso_any *value, char *place) {
   const DLTensor *tensor = tensor_of(value);
   int64_t count = 1;
   if (tensor == NULL || tensor->device.device_type != 1)
-    return REFUSE(packer, "TypeError",
+    return REFUSE(writer, "TypeError",
                   "expected %s as an array of %d elements on the CPU, found %s", name_of(type).text,
                   type.lanes, tensor ? "one on another device" : value_name(value));
   for (int i = 0; i < tensor->ndim; i++) count *= tensor->shape[i];
   if (tensor->dtype.code != type.code || tensor->dtype.bits != type.bits ||
       count * tensor->dtype.lanes != type.lanes || !tensor_is_compact(tensor))
-    return REFUSE(packer, "ValueError",
+    return REFUSE(writer, "ValueError",
                   "expected %s as a contiguous array of %d elements, found %lld of type code %d "
                   "with %d bits",
                   name_of(type).text, type.lanes, (long long)count, tensor->dtype.code,
@@ -190,24 +190,24 @@ static int pack_vector(struct packer *packer, DLDataType type, const dso_any *va
   return 0;
 }
 
-static int pack_argument(struct packer *packer, const dso_any *value, char *packed) {
-  const struct kernel_parameter *parameter = &packer->signature->parameters[packer->index];
+static int pack_argument(struct writer *writer, const dso_any *value, char *packed) {
+  const struct kernel_parameter *parameter = &writer->signature->parameters[writer->index];
   char *place = packed + parameter->offset;
-  if (is_handle(parameter->type)) return pack_handle(packer, value, place);
-  if (parameter->type.lanes > 1) return pack_vector(packer, parameter->type, value, place);
-  if (parameter->type.code == DTYPE_FLOAT) return pack_float(packer, parameter->type, value, place);
-  return pack_integer(packer, parameter->type, value, place);
+  if (is_handle(parameter->type)) return pack_handle(writer, value, place);
+  if (parameter->type.lanes > 1) return pack_vector(writer, parameter->type, value, place);
+  if (parameter->type.code == DTYPE_FLOAT) return pack_float(writer, parameter->type, value, place);
+  return pack_integer(writer, parameter->type, value, place);
 }
 
 /* ---- The launch */
 
-static int read_launch(struct packer *packer, enum launch_slot slot, const dso_any *value) {
-  struct kernel_launch *launch = packer->launch;
+static int read_launch(struct writer *writer, enum launch_slot slot, const dso_any *value) {
+  struct kernel_launch *launch = writer->launch;
   if (value->type_index != DSO_INT)
-    return REFUSE(packer, "TypeError", "expected an int for the launch, found %s",
+    return REFUSE(writer, "TypeError", "expected an int for the launch, found %s",
                   value_name(value));
   if (value->small_len == DSO_UNSIGNED || value->v_int64 < 0 || value->v_int64 > MAX_EXTENT)
-    return REFUSE(packer, "ValueError", "expected 0 to %d for the launch, found %lld", MAX_EXTENT,
+    return REFUSE(writer, "ValueError", "expected 0 to %d for the launch, found %lld", MAX_EXTENT,
                   (long long)value->v_int64);
   if (slot == SHARED_NBYTES) launch->shared_nbytes = (uint64_t)value->v_int64;
   else launch->extents[slot] = (uint64_t)value->v_int64;
@@ -224,14 +224,14 @@ static int check_count(const struct kernel_signature *signature, int32_t count) 
 
 int kernel_pack(const struct kernel_signature *signature, const dso_any *args, int32_t num_args,
                 char *packed, struct kernel_launch *launch) {
-  struct packer packer = {.signature = signature, .launch = launch};
+  struct writer writer = {.signature = signature, .launch = launch};
   *launch = (struct kernel_launch){.device_id = -1, .extents = {1, 1, 1, 1, 1, 1}};
   if (check_count(signature, num_args) != 0) return -1;
-  for (; packer.index < num_args; packer.index++) {
-    const dso_any *value = &args[packer.index];
-    int launch_index = packer.index - signature->num_parameters;
-    int status = launch_index < 0 ? pack_argument(&packer, value, packed)
-                                  : read_launch(&packer, signature->launch[launch_index], value);
+  for (; writer.index < num_args; writer.index++) {
+    const dso_any *value = &args[writer.index];
+    int launch_index = writer.index - signature->num_parameters;
+    int status = launch_index < 0 ? pack_argument(&writer, value, packed)
+                                  : read_launch(&writer, signature->launch[launch_index], value);
     if (status != 0) return -1;
   }
   return 0;

@@ -13,7 +13,7 @@
 #include "glue_give.h"
 #include "glue_number.h"
 #include "glue_take.h"
-#include "noted.h"
+#include "pending.h"
 #include "nrt.h"
 
 enum { NB_OK = 0, NB_NONE = -2 };
@@ -67,11 +67,11 @@ int nb_give_bytes(dso_any *result, const nb_array *array);
 
 /* ---- Exceptions */
 
-/* Raise the noted exception of this thread and forget it: -1, or `status` if there is none or if
+/* Raise the pending exception of this thread and forget it: -1, or `status` if there is none or if
  * another exception is raised. */
-DSO_FAST int nb_raise_noted(int status, const dso_function *function) {
-  const nb_error *noted = nb_noted_replace(NULL);
-  return noted != NULL && status == 0 ? nb_fail(1, noted, function) : status;
+DSO_FAST int nb_raise_pending(int status, const dso_function *function) {
+  const nb_error *pending = nb_pending_replace(NULL);
+  return pending != NULL && status == 0 ? nb_fail(1, pending, function) : status;
 }
 
 /* ---- Numbers */

@@ -49,7 +49,7 @@ static void release_all(nrt_call *self) {
 
 /* Release the memory of a call that failed, or that handled the failure of a function. After other
  * calls it stays: their code may have stored its address as a number. */
-void nrt_call_settle(nrt_call *self, int is_failed) {
+void nrt_call_finish(nrt_call *self, int is_failed) {
   if (is_failed || self->has_caught) {
     release_all(self);
     return;

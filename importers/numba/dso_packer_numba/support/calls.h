@@ -21,11 +21,11 @@ typedef struct nrt_call {
 #pragma GCC visibility push(hidden)
 #endif
 
-extern _Thread_local nrt_call *nrt_current; /* NULL: no blocks are noted */
+extern _Thread_local nrt_call *nrt_current; /* NULL: no blocks are pending */
 
 void nrt_call_defer(nrt_meminfo *block);
 void nrt_call_drain(nrt_call *self);
-void nrt_call_settle(nrt_call *self, int is_failed);
+void nrt_call_finish(nrt_call *self, int is_failed);
 
 /* Compiled code goes on after an exception of a function that it called. */
 void nb_caught(void);
@@ -88,7 +88,7 @@ static inline void nrt_call_keep(nrt_meminfo *block) {
 
 static inline void nrt_call_end(nrt_call *self, int is_failed) {
   nrt_current = self->outer;
-  if (self->blocks.next != &self->blocks) nrt_call_settle(self, is_failed);
+  if (self->blocks.next != &self->blocks) nrt_call_finish(self, is_failed);
 }
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "calls.h"
-#include "noted.h"
+#include "pending.h"
 
 struct group {
   void *sync_handle;
@@ -70,8 +70,8 @@ struct loop {
   const int64_t *dims, *steps;
   void *data;
   int64_t inner_ndim, num_arrays, num_threads;
-  nrt_call *call, *parts;                 /* the memory of each part; without a call NULL */
-  _Atomic(const struct nb_error *) noted; /* of the first part that failed */
+  nrt_call *call, *parts;                   /* the memory of each part; without a call NULL */
+  _Atomic(const struct nb_error *) pending; /* of the first part that failed */
 };
 
 /* Run the items first .. first + count - 1. */
@@ -89,7 +89,7 @@ static int run_part(int id, struct group *group, void *data) {
   struct loop *loop = data;
   struct own before = own;
   nrt_call *call = nrt_current;
-  const struct nb_error *outer = nb_noted_replace(NULL);
+  const struct nb_error *outer = nb_pending_replace(NULL);
   int64_t items = loop->dims[0] / loop->num_threads, more = loop->dims[0] % loop->num_threads;
   int64_t first = id * items + (id < more ? id : more), count = items + (id < more);
   (void)group;
@@ -98,8 +98,8 @@ static int run_part(int id, struct group *group, void *data) {
   if (count > 0) run_items(loop, first, count);
   nrt_current = call;
   own = before;
-  const struct nb_error *noted = nb_noted_replace(outer), *none = NULL;
-  if (noted != NULL) atomic_compare_exchange_strong(&loop->noted, &none, noted);
+  const struct nb_error *pending = nb_pending_replace(outer), *none = NULL;
+  if (pending != NULL) atomic_compare_exchange_strong(&loop->pending, &none, pending);
   return 0;
 }
 
@@ -134,6 +134,6 @@ void numba_parallel_for(nb_kernel kernel, char **args, const int64_t *dims, cons
     for (int id = 0; id < num_threads; id++) (void)run_part(id, NULL, &loop);
   }
   nrt_parts_end(loop.call, loop.parts, num_threads);
-  const struct nb_error *noted = atomic_load(&loop.noted);
-  if (noted != NULL) nb_note(noted);
+  const struct nb_error *pending = atomic_load(&loop.pending);
+  if (pending != NULL) nb_note(pending);
 }

@@ -1,6 +1,6 @@
 /* Functions of elements: broadcasting, and the loops over what the inner loop leaves. One file, since
  * each step reads the plan of the one before. */
-#include "universal.h"
+#include "ufunc.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@ typedef struct {
 } operand;
 
 typedef struct {
-  const nb_universal *self;
+  const nb_ufunc *self;
   const dso_any *args;
   int32_t ndim; /* of the loops */
   int64_t shape[NB_MOST_DIMS];
@@ -78,7 +78,7 @@ static int join(plan *self, const nb_operand *as, const DLTensor *tensor) {
 }
 
 static int find_shape(plan *self) {
-  const nb_universal *function = self->self;
+  const nb_ufunc *function = self->self;
   for (int32_t i = 0; i < function->num_inputs; i++) {
     const DLTensor *tensor = dso_tensor_of(&self->args[i]);
     int32_t outer = tensor ? tensor->ndim - function->operands[i].num_core : 0;
@@ -209,7 +209,7 @@ static void store_outputs(const plan *self) {
 }
 
 static int prepare(plan *self, dso_any *results) {
-  const nb_universal *function = self->self;
+  const nb_ufunc *function = self->self;
   for (int32_t i = 0; i < function->num_inputs; i++) {
     const DLTensor *tensor = dso_tensor_of(&self->args[i]);
     const nb_operand *as = &function->operands[i];
@@ -251,7 +251,7 @@ static void merge(plan *self, int32_t count) {
 }
 
 static void run_loops(plan *self) {
-  const nb_universal *function = self->self;
+  const nb_ufunc *function = self->self;
   int32_t count = function->num_inputs + function->num_outputs, inner = self->ndim - 1;
   int64_t dims[1 + NB_MOST_CORE] = {inner < 0 ? 1 : self->shape[inner]};
   int64_t steps[NB_MOST_OPERANDS * (1 + NB_MOST_CORE)], index[NB_MOST_DIMS] = {0};
@@ -312,7 +312,7 @@ static int as_number(const nb_operand *as, dso_any *result) {
   return 0;
 }
 
-static int run(const nb_universal *self, const dso_any *args, dso_any *results) {
+static int run(const nb_ufunc *self, const dso_any *args, dso_any *results) {
   plan made; /* what is not used is not set: it is large */
   made.self = self;
   made.args = args;
@@ -326,7 +326,7 @@ static int run(const nb_universal *self, const dso_any *args, dso_any *results) 
     merge(&made, count);
     if (self->allocates) nrt_call_begin(&memory);
     run_loops(&made);
-    status = nb_raise_noted(0, self->function);
+    status = nb_raise_pending(0, self->function);
     if (self->allocates) nrt_call_end(&memory, status);
   }
   if (!status) store_outputs(&made);
@@ -338,9 +338,9 @@ static int run(const nb_universal *self, const dso_any *args, dso_any *results) 
   return status;
 }
 
-int nb_universal_call(const nb_universal *loops, int32_t count, int exact_first,
-                      const char *signatures, const dso_any *args, dso_any *results) {
-  int32_t chosen = nb_universal_choose(loops, count, exact_first, args);
+int nb_ufunc_call(const nb_ufunc *loops, int32_t count, int exact_first, const char *signatures,
+                  const dso_any *args, dso_any *results) {
+  int32_t chosen = nb_ufunc_choose(loops, count, exact_first, args);
   if (chosen < 0) return nb_refuse_all(loops->function, args, loops->num_inputs, signatures, 0);
   return run(&loops[chosen], args, results);
 }

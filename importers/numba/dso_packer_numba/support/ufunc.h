@@ -1,6 +1,6 @@
-/* universal.h: functions of elements, which broadcast their arguments as NumPy's do. */
-#ifndef DSO_PACKER_NUMBA_UNIVERSAL_H
-#define DSO_PACKER_NUMBA_UNIVERSAL_H
+/* ufunc.h: functions of elements, which broadcast their arguments as NumPy's do. */
+#ifndef DSO_PACKER_NUMBA_UFUNC_H
+#define DSO_PACKER_NUMBA_UFUNC_H
 
 #include "call.h"
 
@@ -25,17 +25,16 @@ typedef struct {
   int32_t num_inputs, num_outputs;
   int32_t num_core; /* dimensions in all */
   int32_t allocates;
-} nb_universal;
+} nb_ufunc;
 
 #pragma GCC visibility push(hidden)
 /* Compute with the loop that NumPy would choose; with `exact_first`, one whose inputs have exactly
  * the types comes before the first that fits. An output that is None is allocated, and stored in
  * `results`. `signatures` is for messages; 0, or -1 with an error. */
-int nb_universal_call(const nb_universal *loops, int32_t count, int exact_first,
-                      const char *signatures, const dso_any *args, dso_any *results);
+int nb_ufunc_call(const nb_ufunc *loops, int32_t count, int exact_first, const char *signatures,
+                  const dso_any *args, dso_any *results);
 /* Return the number of that loop; -1 if none fits. */
-int32_t nb_universal_choose(const nb_universal *loops, int32_t count, int exact_first,
-                            const dso_any *args);
+int32_t nb_ufunc_choose(const nb_ufunc *loops, int32_t count, int exact_first, const dso_any *args);
 
 /* NumPy's casting "safe"; and "same_kind" for types that are not safe. */
 int nb_is_safe(DLDataType from, DLDataType to);

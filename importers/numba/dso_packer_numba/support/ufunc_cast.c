@@ -2,7 +2,7 @@
  *
  * A row is converted in parts: to int64 or double, and from there to the type of the result. A
  * complex number is two numbers. */
-#include "universal.h"
+#include "ufunc.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The loop that a call of a function of elements uses: NumPy's choice among those of a ufunc. */
-#include "universal.h"
+#include "ufunc.h"
 
 /* The type of an argument. A number of Python takes the type of its kind that others have. */
 typedef struct {
@@ -44,7 +44,7 @@ static int level_of(DLDataType type) {
 
 /* If the level of a number of Python is above those of all typed arguments, such numbers have their
  * usual types. */
-static void settle(input *inputs, int32_t count) {
+static void widen_numbers(input *inputs, int32_t count) {
   int levels[2] = {0, 0};
   for (int32_t i = 0; i < count; i++) {
     int level = level_of(inputs[i].type);
@@ -71,14 +71,14 @@ static int has_dims(const nb_operand *as, const dso_any *value) {
   return outer >= 0 && outer <= NB_MOST_DIMS;
 }
 
-int32_t nb_universal_choose(const nb_universal *loops, int32_t count, int exact_first,
-                            const dso_any *args) {
+int32_t nb_ufunc_choose(const nb_ufunc *loops, int32_t count, int exact_first,
+                        const dso_any *args) {
   input inputs[NB_MOST_OPERANDS];
   for (int32_t i = 0; i < loops->num_inputs; i++) {
     if (!has_dims(&loops->operands[i], &args[i])) return -1;
     inputs[i] = input_of(&args[i]);
   }
-  settle(inputs, loops->num_inputs);
+  widen_numbers(inputs, loops->num_inputs);
   for (int is_any = !exact_first; is_any <= 1; is_any++)
     for (int32_t k = 0; k < count; k++) {
       int is_fit = 1;

@@ -2,7 +2,7 @@
 #include <stdatomic.h>
 
 #include "array.h"
-#include "noted.h"
+#include "pending.h"
 #include "parallel.h"
 
 struct nb_error { /* its beginning */
@@ -54,8 +54,8 @@ static void fail(char **args, const int64_t *dims, const int64_t *steps, void *d
 
 static int give(dso_any *result, int64_t value) {
   *result = (dso_any){.type_index = DSO_INT, .v_int64 = value};
-  const struct nb_error *noted = nb_noted_replace(NULL);
-  return noted != NULL ? nb_raise(noted->exception) : 0;
+  const struct nb_error *pending = nb_pending_replace(NULL);
+  return pending != NULL ? nb_raise(pending->exception) : 0;
 }
 
 SAFE_CALL(sum) {

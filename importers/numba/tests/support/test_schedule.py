@@ -30,7 +30,7 @@ def theirs(name: str, result: Any, *arguments: Any) -> Any:
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """Our functions."""
     folder = tmp_path_factory.mktemp("parallel")
-    files = ("schedule.c", "parallel.c", "noted.c", "array.c", "nrt.c", "calls.c")
+    files = ("schedule.c", "parallel.c", "pending.c", "array.c", "nrt.c", "calls.c")
     return compile_support(folder, *files)
 
 
@@ -155,7 +155,15 @@ def loops(tmp_path_factory: pytest.TempPathFactory) -> runtime.Module:
     """A library that the loader gives its threads to."""
     folder = tmp_path_factory.mktemp("loops")
     (folder / "loops_probe.c").write_text(LOOPS.read_text())
-    files = ("schedule.c", "parallel.c", "noted.c", "array.c", "nrt.c", "calls.c", "loops_probe.c")
+    files = (
+        "schedule.c",
+        "parallel.c",
+        "pending.c",
+        "array.c",
+        "nrt.c",
+        "calls.c",
+        "loops_probe.c",
+    )
     return runtime.load(compile_support(folder, *files)._name)
 
 

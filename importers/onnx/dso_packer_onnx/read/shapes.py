@@ -60,7 +60,7 @@ def with_shapes(
     inputs, changed = _input_shapes(model, _checked(model, shapes or {}, source), name, source)
     made = model.clone()
     passes = _passes(made, inputs, changed, name)
-    _settle(made, passes, name, source)
+    _put_types(made, passes, name, source)
     put_constants(made, passes)
     return made
 
@@ -230,7 +230,7 @@ def _declared(model: ir.Model, names: Mapping[str, int]) -> dict[ir.Value, Type]
     return found
 
 
-def _settle(model: ir.Model, passes: list[Inference], name: str, source: str) -> None:
+def _put_types(model: ir.Model, passes: list[Inference], name: str, source: str) -> None:
     """Put the inferred types into the values of a model."""
     import onnx_ir as ir
 

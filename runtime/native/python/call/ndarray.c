@@ -123,13 +123,13 @@ static int struct_is_known(PyTypeObject *type) {
 }
 
 int ndarray_recognise(PyTypeObject *type) {
-  static int is_settled;
-  if (is_settled) return 0;
+  static int is_known;
+  if (is_known) return 0;
   PyObject *numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
   PyObject *class = numpy ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
   if (class == NULL) PyErr_Clear();
   if (class != NULL && class == (PyObject *)type) {
-    is_settled = 1;
+    is_known = 1;
     if (struct_is_known(type)) ndarray_type = (PyTypeObject *)Py_NewRef(class);
   }
   Py_XDECREF(class);
