@@ -22,7 +22,7 @@ TIMEOUT = 600
 
 def run_libdso(folder: Path) -> list[Row]:
     """Make the files with the packages that are installed; then run the programs."""
-    command = [sys.executable, SUPPORT / "dso_models.py", folder]
+    command = [sys.executable, ROOT / "tests/native/dso/dso_models.py", folder]
     subprocess.run(command, env={**os.environ, "PYTHONSAFEPATH": "1"}, check=True)
     return [_run_asan(folder), _run_tsan(folder), _run_memcheck(folder)]
 

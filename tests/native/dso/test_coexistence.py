@@ -15,7 +15,7 @@ import packer
 
 from ...support import needs
 from ...support.dso_driver import ARCHIVE, HOME
-from ...support.paths import C_SOURCES, TESTS
+from ...support.paths import C_SOURCES
 from .three_runtimes import NUMBERS
 
 LIB, INCLUDE = HOME / "lib", HOME / "include"
@@ -53,7 +53,7 @@ def folder(tmp_path_factory) -> Path:
 def test_three_runtimes(order, folder) -> None:
     """Each calls the same library and its own, with its own errors and global functions."""
     needs.importable("tvm_ffi", "test")
-    script = TESTS / "support" / "three_runtimes.py"
+    script = Path(__file__).with_name("three_runtimes.py")
     command = [sys.executable, script, ",".join(order), folder / "plugin_shared.so", folder]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
