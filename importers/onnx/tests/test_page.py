@@ -31,7 +31,7 @@ def test_the_page_runs(tmp_path: Path) -> None:
         assert runtime.load(tmp_path / "model.so").function_names()[0] == "main"
 
 
-@pytest.mark.parametrize("page", ["coming-from-onnxruntime.md"])
+@pytest.mark.parametrize("page", ["coming-from-aotinductor.md", "coming-from-onnxruntime.md"])
 def test_both_sides_of_a_page_agree(page: str, tmp_path: Path) -> None:
     """The Python code of the page runs, and its comparisons hold."""
     program = "\n".join(re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL))
