@@ -40,7 +40,7 @@ class Output(NamedTuple):
         function, and all C functions are hidden (docs/coming-from-tvm.md).
     sbom : bool
         True to store a bill of materials (CycloneDX, which `packer sbom` prints) and the note
-        ``.note.package`` (docs/trust.md). Only for shared libraries.
+        ``.note.package`` (docs/trust-format.md). Only for shared libraries.
     """
 
     visibility: Visibility = "default"

@@ -115,10 +115,20 @@ def test_readme_commands_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["compiling.md", "functions.md", "operators.md", "scale.md", "weights.md"]
+    "page",
+    [
+        "coming-from-cffi.md",
+        "compiling.md",
+        "functions.md",
+        "operators.md",
+        "scale.md",
+        "weights.md",
+    ],
 )
 def test_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python code on a page runs from its top to its end."""
+    if page == "coming-from-cffi.md":
+        needs.module("cffi", "test")
     monkeypatch.setenv("DSO_CACHE", str(tmp_path / "store"))
     script = tmp_path / "page.py"
     script.write_text("".join(code_blocks(DOCS / page, "python")))

@@ -140,7 +140,7 @@ def load_beside_writer(folder: Path, count: int, seed: int) -> Counter[str]:
 def is_allowed(outcome: str) -> bool:
     """Return True for the verified bytes and for an error.
 
-    Mapped weights may change after their verification, as docs/trust.md says.
+    Mapped weights may change after their verification, as docs/trust-policy.md says.
     """
     later = ("map: changed after it was verified", "cut while it was mapped")
     return outcome in later or outcome.endswith("verified bytes") or ": refused, " in outcome

@@ -1,4 +1,4 @@
-"""The code and the commands of docs/onnx.md run."""
+"""The code and the commands of docs/onnx.md and of the pages beside it run."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import runtime
 
-PAGE = (Path(__file__).parents[3] / "docs/onnx.md").read_text()
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "onnx.md").read_text()
 
 
 def test_the_page_runs(tmp_path: Path) -> None:
@@ -26,3 +29,10 @@ def test_the_page_runs(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "packer", *words.split()]
         subprocess.run(command, cwd=tmp_path, check=True)
         assert runtime.load(tmp_path / "model.so").function_names()[0] == "main"
+
+
+@pytest.mark.parametrize("page", ["coming-from-aotinductor.md", "coming-from-onnxruntime.md"])
+def test_both_sides_of_a_page_agree(page: str, tmp_path: Path) -> None:
+    """The Python code of the page runs, and its comparisons hold."""
+    program = "\n".join(re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL))
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)

@@ -116,7 +116,7 @@ def library_statement(path: str | os.PathLike[str], *, version: str | None = Non
     Returns
     -------
     bytes
-        JSON: an in-toto statement (docs/trust.md).
+        JSON: an in-toto statement (docs/trust-format.md).
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Trust: whether a file is the one that the holder of a key signed. Nothing here runs the file.
 
 `verify_file` reads the file and its bundle from disk. `verify_data` takes bytes that are in memory
-already, such as the sealed copy that a load runs. docs/trust.md has the format.
+already, such as the sealed copy that a load runs. docs/trust-format.md has the bytes.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ def test_weights_takes_two_words(folder, trust) -> None:
 
 
 def test_who_may_write_to_the_file_can_change_weights_later(copied, trust) -> None:
-    """The attack that docs/trust.md tells of: after the verification, with "map" only."""
+    """The attack that docs/trust-policy.md names: after the verification, with "map" only."""
     path = copied("host")
     mapped = runtime.load(path, trust=trust)
     copy = runtime.load(path, trust=trust, weights="copy")
