@@ -1,4 +1,4 @@
-"""Write docs/reference/*.md from the code and docs/declarations.md from its rows: ``make docs``.
+"""Write docs/reference/*.md from the code, and parts of two other pages from tables: ``make docs``.
 
 python docs/generate.py            writes each page
 python docs/generate.py --check    compares, and fails if a page is out of date
@@ -12,10 +12,12 @@ sys.path[:0] = map(str, (Path(__file__).parents[1] / "importers").iterdir())
 
 import api_reference  # noqa: E402
 import declarations_table  # noqa: E402
+import house  # noqa: E402
 import packer_toml_reference  # noqa: E402
 
 FOLDER = Path(__file__).parent / "reference"
 PAGES = {
+    house.PAGE: house.page,
     Path(__file__).parent / "declarations.md": declarations_table.page,
     FOLDER / "api.md": api_reference.page,
     FOLDER / "packer-toml.md": packer_toml_reference.page,

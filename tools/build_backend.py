@@ -2,8 +2,7 @@
 
 Their wheels require each other by version. A frontend that asks before the build gets the folders
 of the checkout instead, so that `pip install .` and `pip install ./importers/numba` need no index
-for them. A source distribution has no such folders. docs/design.md, "The distributions", has the
-reasons.
+for them. A source distribution has no such folders. docs/decisions-packer.md has the reasons.
 """
 
 from __future__ import annotations

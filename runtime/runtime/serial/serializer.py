@@ -4,7 +4,7 @@ All DSO-exportable modules merge into one ``_lib`` node, whose imports are those
 preorder of first visit. The order is the reverse postorder of a depth-first walk that visits
 imports last to first: the root is 0, every parent precedes its children, and children keep their
 import order. Every tree without a cycle is accepted. TVM's writer refuses diamonds and reverses
-siblings; every loader accepts any order with the root first (docs/design.md).
+siblings; every loader accepts any order with the root first (docs/decisions-runtime.md).
 """
 
 from __future__ import annotations
