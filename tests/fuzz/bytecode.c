@@ -27,10 +27,7 @@ __attribute__((destructor)) static void print_counts(void) {
 }
 
 /* A run whose loops do not end is ended. */
-static int give_up(int64_t *next) {
-  (void)next;
-  return raised_format("RuntimeError", "a run of too many steps");
-}
+static int give_up(void) { return raised_format("RuntimeError", "a run of too many steps"); }
 
 static int print_nothing(const char *text, size_t nbytes) {
   (void)text, (void)nbytes;

@@ -49,7 +49,8 @@ GLOBAL_FUNCTION(global_nonzero) {
       fetch_array(function, args, 0, &array, &copy) != 0)
     return -1;
   const DLTensor *tensor = array.tensor;
-  if (tensor->dtype.lanes != 1 || tensor->dtype.bits % 8 != 0) {
+  int part = tensor->dtype.code == DTYPE_COMPLEX ? 16 : 8;
+  if (tensor->dtype.lanes != 1 || tensor->dtype.bits % part != 0) {
     (void)refuse_dtype(function, 0, "a tensor of whole bytes", tensor->dtype);
   } else {
     int64_t shape[2] = {tensor->ndim > 0 ? tensor->ndim : 1, 0};

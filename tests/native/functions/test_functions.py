@@ -69,6 +69,8 @@ def test_wrong_arguments_are_refused() -> None:
         sort(x, out, 2, True)
     with pytest.raises(ValueError, match="an output of 16 elements, expected 400"):
         function("tvm.contrib.sort.topk")(x, out, 100, 1, "values", True)
+    with pytest.raises(TypeError, match="a tensor of whole bytes, found a tensor of complex8"):
+        function("relax.run.nonzero")(runtime.Tensor(bytes(2), (2,), (5, 8, 1)))
     tokens = np.array([9], "int32")
     with pytest.raises(IndexError, match="token 9, expected less than 4"):
         function("vm.builtin.apply_repetition_penalty")(out[0], tokens, 1.5)
