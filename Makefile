@@ -1,5 +1,5 @@
-# make demo | resnet18 | test | test-tvm | test-models | test-onnx | test-numba | parity | test-scale |
-# samples | check | format | docs | bench | sanitize | fuzz | stress | clean. Everything is installed
+# make demo | resnet18 | test | test-importers | test-peers | test-onnx | parity | samples | check |
+# format | docs | bench | sanitize | fuzz | stress | clean. Everything is installed
 # into .venv, and large packages into .venv-tvm, .venv-tvm-legacy, .venv-onnx, .venv-numba and
 # .venv-scale; nothing needs root.
 PYTHON ?= python3
@@ -23,7 +23,7 @@ TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 
 C_FILES = $(shell find runtime/native runtime/include templates packer/operators importers -name '*.[ch]')
 
-.PHONY: demo resnet18 test test-first test-second test-skipped test-tvm test-models test-onnx test-numba parity test-scale samples check format docs bench sanitize fuzz stress clean
+.PHONY: demo resnet18 test test-first test-second test-skipped test-tvm test-models test-onnx test-numba parity test-scale test-importers test-peers samples check format docs bench sanitize fuzz stress clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -49,11 +49,19 @@ demo: $(VENV)/demo.group
 resnet18: $(VENV)/resnet18.group
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/resnet18/demo.py
 
+# The core, in two halves of about the same length at once, for two processors. Each lists what it
+# skips for lack of a package or a tool.
 test: $(VENV)/test.group
-	$(BIN)/pytest $(TESTFLAGS)
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target TESTFLAGS='$(TESTFLAGS)' test-first test-second
 
-# The same tests in two halves of about the same length, for two processors; each lists what it skips.
-FIRST_HALF := tests/fuzz tests/levels tests/native tests/operators
+# The importers, each with its packages in a separate environment.
+test-importers: test-models test-numba
+
+# Beside other programs: TVM, Dask, Ray, S3; and what the core skipped, such as the tests with a
+# browser, emulators, other compilers and PyTorch.
+test-peers: test-tvm test-scale test-skipped
+
+FIRST_HALF := tests/fuzz tests/levels tests/native tests/operators tests/runtime
 test-first: $(VENV)/test.group
 	mkdir -p build
 	env -u CI $(BIN)/pytest -o cache_dir=build/pytest-first --skipped build/skipped-first $(FIRST_HALF) $(TESTFLAGS)
