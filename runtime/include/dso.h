@@ -34,7 +34,7 @@ typedef struct dso_module dso_module;
 /* A function, of TVM FFI's layout. It keeps its module alive. */
 typedef dso_function_object dso_function;
 
-/* The version of libdso, "0.1.0". */
+/* The version of libdso, "0.2.0". */
 DSO_API const char *dso_version(void);
 
 /* ---- Errors. Each thread has its own. ---- */

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# Of the distribution; pyproject.toml reads it here.
-__version__ = "0.1.0"
+# Of all distributions.
+__version__ = "0.2.0"
 
 # For ElfFile: check a file for the machine that it names (e_machine EM_NONE).
 ANY_MACHINE = 0

@@ -1,6 +1,6 @@
 /* The manifest of a library: a small JSON text with the place of each entry of its blob.
  *
- *     {"schema": 1, "producer": "dso-packer 0.1.0", "target": "x86_64-linux-gnu",
+ *     {"schema": 1, "producer": "dso-packer 0.2.0", "target": "x86_64-linux-gnu",
  *      "entries": [{"type_key": "cuda", "offset": 20, "nbytes": 225}, ...]} */
 #include "blob/manifest.h"
 

@@ -1,6 +1,6 @@
 """The manifest: a small JSON text with the place of each entry of a blob.
 
-    {"schema": 1, "producer": "dso-packer 0.1.0", "target": "x86_64-linux-gnu",
+    {"schema": 1, "producer": "dso-packer 0.2.0", "target": "x86_64-linux-gnu",
      "entries": [{"type_key": "cuda", "offset": 20, "nbytes": 225}, ...]}
 
 Offsets are bytes from the start of the blob; an entry includes its key. They are used to skip
