@@ -136,7 +136,9 @@ def test_system_libraries_have_their_own(tmp_path) -> None:
 def test_hidden_symbols_do_not_include_it(tmp_path) -> None:
     """Visibility "declared" exports what a load needs."""
     assert (
-        runtime.load(export(tmp_path, tree(), output=packer.Output(visibility="declared"))).metadata
+        runtime.load(
+            export(tmp_path, tree(), output=packer.Output(visibility="declared", metadata=GIVEN))
+        ).metadata
         == GIVEN
     )
 

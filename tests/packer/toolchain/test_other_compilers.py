@@ -65,7 +65,7 @@ def test_no_form_of_an_export_loses_a_function(packer, tmp_path, kind) -> None:
         module = packer_package.StaticLibraryModule(made)
         assert module.function_names() == ["get", "set"]
         packer_package.export_library(
-            module, tmp_path / "m.so", output=packer.Output(visibility="declared")
+            module, tmp_path / "m.so", output=packer_package.Output(visibility="declared")
         )
     else:
         more = {"legacy": ["--legacy-calls"], "beside C": ["add.c"]}.get(kind, [])
