@@ -124,6 +124,7 @@ def test_readme_commands_run(tmp_path: Path) -> None:
         "operators.md",
         "scale.md",
         "weights.md",
+        "who-owns-what.md",
     ],
 )
 def test_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
