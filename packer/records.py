@@ -55,28 +55,8 @@ MAX_ROOM = 1 << 26  # bytes for a signature
 class Contents(NamedTuple):
     """An export, as far as it is done when the records are made.
 
-    Attributes
-    ----------
-    path : Path
-        The library.
-    output : Output
-        What the caller wants in it.
-    output_format : OutputFormat
-        The format of the file.
-    blob : Blob
-        The tree.
-    chunks : sequence of chunks
-        Its bytes; empty if there are none, or if something else packs the imports.
-    hosts : sequence of HostModule
-        The host code.
-    files : sequence of CodeFile
-        Its files.
-    functions : sequence of Declaration
-        Its declared functions.
-    link : Link
-        The link, with its target, its CPU levels, and the names of the symbols.
-    triple : str or None
-        The target as the linker names it.
+    `chunks` are the bytes of the blob; none if it is empty, or if a function of the caller packs
+    the imports. `files` are the code of the hosts. `triple` is the target as the linker names it.
     """
 
     path: Path

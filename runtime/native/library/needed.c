@@ -186,12 +186,21 @@ int needed_check_opened(struct needed *self, void *handle, int descriptor) {
   return is_of_system && descriptor < 0 ? 0 : refuse_open(self, name);
 }
 
+/* No folder is searched but those of the system: ld.so takes what is open under the name, if there
+ * is anything. Returns 0 if that is of the system, or -1. */
+static int check_open(struct needed *self) {
+  void *open = dlopen(self->name, RTLD_NOLOAD | RTLD_NOW);
+  if (open == NULL) return 0;
+  dlclose(open);
+  return needed_check_opened(self, NULL, -1);
+}
+
 /* Returns 1 for a library that must be verified, 0 for one of the system, or -1. */
 static int resolve(struct needed *self) {
   int is_searched = self->opens_all;
   int found = find(self, &is_searched);
   if (found < 0) return -1;
-  if (found == 0) return is_searched ? open_of_system(self) : 0;
+  if (found == 0) return is_searched ? open_of_system(self) : check_open(self);
   char path[PATH_MAX];
   int is_of_system = system_library_path(self->descriptor, path);
   if (is_of_system == 0) return 1;

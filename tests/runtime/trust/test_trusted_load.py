@@ -23,6 +23,7 @@ from runtime import Trust
 from runtime.error import VerifyError
 
 from ...support import needs
+from ...support.compile import compile_c
 from ...support.process import run_python
 from ...support.signing import keys, library
 
@@ -581,6 +582,26 @@ def test_a_library_that_is_open_unverified_is_refused(needing: tuple[Path, Path,
     assert run_python(code, str(path), both, "") == 8
     text = f"needs 'libmark.so', and {evil} is open under this name, which was not verified"
     assert text in run_python(code, str(path), both, str(evil))
+
+
+def test_an_open_library_is_refused_where_no_folder_is_searched(tmp_path: Path) -> None:
+    """Without a RUNPATH ld.so takes what is open under the name; libm is of the system."""
+    half = compile_c(
+        "int half(int x) { return x / 2; }", tmp_path / "libhalf.so", "-Wl,-soname,libhalf.so"
+    )
+    code = "int half(int); int quarter(int a) { return half(half(a)); }"
+    module = packer.CSourceModule(code, functions={"quarter": "int(int)"})
+    options = [f"-L{tmp_path}", "-lhalf", "-Wl,--no-as-needed,-lm"]
+    path = packer.export_library(module, tmp_path / "model.so", options=options)
+    code = (
+        "import ctypes, json, sys, runtime\n"
+        "path, digest, half = sys.argv[1:]\n"
+        "ctypes.CDLL('libm.so.6'), ctypes.CDLL(half)\n"
+        "try: runtime.load(path, trust=runtime.Trust.sha256(digest))\n"
+        "except runtime.VerifyError as error: print(json.dumps(str(error)))\n"
+    )
+    text = f"needs 'libhalf.so', and {half} is open under this name, which was not verified"
+    assert text in run_python(code, str(path), digest(path), str(half))
 
 
 # ---- Beside a writer
