@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-import runtime
 from runtime.error import ExportError, ToolchainError
 
 from .elf.object_check import check_objects
@@ -16,6 +15,7 @@ from .elf.object_file import rename_symbols
 from .elf.plain_names import give_plain_names, refuse_callers
 from .embed import NotPlacedError
 from .files.progress import bytes_of
+from .files.shipped import headers, templates
 from .levels.linked import LinkLevels, merging
 from .modules.host import CodeFile
 from .toolchain import linkage
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .toolchain.linker import Linker
 
 # For generated and user's code: dso_abi.h, dso_packer.h and glue.h.
-INCLUDE = (Path(runtime.__file__).parent / "include", Path(__file__).parent / "templates")
+INCLUDE = (headers(), templates())
 
 
 class Code(NamedTuple):

@@ -7,12 +7,12 @@ the constructor, such as a resolver, can call it. The constructor runs before th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.error import ExportError
 
 from ..declare.c_text import c_string
+from ..files.shipped import templates
 from .features import needed_bits
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _STUBS: Mapping[str, tuple[str, tuple[str, ...], int]] = {
         16,
     ),
 }
-_START = Path(__file__).parents[1] / "templates"
+_START = templates()
 _NAME_BYTES = 16  # of a level, in the tables of level_*.s
 _NUM_WORDS = {"x86_64": 4, "aarch64": 2}  # of 64 bits, that a level needs
 

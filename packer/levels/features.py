@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import runtime
+from ..files.shipped import headers
 
 if TYPE_CHECKING:
     from .table import Level
 
-_HEADER = Path(runtime.__file__).parent / "include" / "dso_cpu.h"
+_HEADER = headers() / "dso_cpu.h"
 _WORD_BITS = {"x86_64": 32, "aarch64": 64}
 # x86-64: features from this one on need registers that the system saves: bits of word 6, XCR0.
 _REGISTERS = (("avx", 0x6), ("avx512f", 0xE6))

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import runtime
 from runtime.error import ExportError
 
 from ..declare.automatic import functions_defined
@@ -16,6 +15,7 @@ from ..declare.c_type import parse_functions
 from ..declare.declaration import AUTO, EVERY
 from ..declare.redeclaration import redeclarations
 from ..files.arguments import list_of
+from ..files.shipped import headers
 from ..toolchain.compilation import END_OF_SOURCE
 from ..toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
 from ..toolchain.preprocess import preprocess
@@ -147,8 +147,7 @@ class CSourceModule(HostModule):
 
     def _unit(self) -> tuple[bytes, Language, tuple[str, ...]]:
         """Return the source, its language and the options of its compilation."""
-        include = Path(runtime.__file__).parent / "include"
-        options = (*self._beside(), f"-I{include}", *self.options)
+        options = (*self._beside(), f"-I{headers()}", *self.options)
         return self._lines(), cast("Language", self.fmt), options
 
     def _lines(self) -> bytes:

@@ -10,11 +10,12 @@ import html
 import json
 from base64 import b64encode
 from hashlib import sha256
-from pathlib import Path
 from string import Template
 from typing import Any
 
-_TEMPLATES = Path(__file__).parents[2] / "templates"
+from ...files.shipped import templates
+
+_TEMPLATES = templates()
 _SCRIPTS = (
     "dom",
     "map",
