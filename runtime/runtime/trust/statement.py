@@ -100,9 +100,9 @@ class Statement(NamedTuple):
         if digest.hexdigest() != self.sha256:
             changed = self._changed(data)
             text = f"{where}: sha256 {digest.hexdigest()}, expected {self.sha256}, as signed"
-            place = f"; bytes {changed[0]:#x} to {changed[-1] + PIECE_NBYTES:#x} differ" * bool(
-                changed
-            )
+            place = ""  # a statement may have leaves of the file, and the digest of another
+            if changed:
+                place = f"; bytes {changed[0]:#x} to {changed[-1] + PIECE_NBYTES:#x} differ"
             hint = "the file was changed (modified after packing), or the signature is of another"
             raise VerifyError(f"{text}{place}: {hint}", path=where, reason="digest")
 

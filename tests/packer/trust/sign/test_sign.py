@@ -15,7 +15,7 @@ from sigstore import dsse
 import runtime
 from packer import Build, Output
 from packer.trust.sign import sign_library
-from runtime.error import ExportError
+from runtime.error import ExportError, VerifyError
 from runtime.trust.bundle import signed_bytes
 from runtime.trust.verify import verify_file
 
@@ -80,6 +80,15 @@ def test_leaves_are_those_of_rfc_9162(tmp_path) -> None:
     assert base64.b64decode(tree["leaves"]) == a + b + c
     left = hashlib.sha256(b"\1" + a + b).digest()
     assert tree["root"] == hashlib.sha256(b"\1" + left + c).hexdigest()
+
+
+def test_a_statement_with_the_digest_of_another_file_is_refused(tmp_path) -> None:
+    """Its leaves are those of the file, so no piece differs."""
+    path = signing.library(tmp_path / "model.so")
+    key, _ = signing.keys(tmp_path)
+    statement = sign_library(path, key).statement._replace(sha256="0" * 64)
+    with pytest.raises(VerifyError, match="expected 0{64}, as signed: the file was changed"):
+        statement.verify_bytes(memoryview(path.read_bytes()), "model.so")
 
 
 def test_commands_sign_and_verify(packer: Packer, tmp_path) -> None:
