@@ -61,7 +61,7 @@ test-importers: test-models test-numba
 # browser, emulators, other compilers and PyTorch.
 test-peers: test-tvm test-scale test-skipped
 
-FIRST_HALF := tests/fuzz tests/levels tests/native tests/operators tests/runtime
+FIRST_HALF := tests/fuzz tests/levels tests/native tests/operators tests/packer/inspect tests/packer/trust tests/runtime
 test-first: $(VENV)/test.group
 	mkdir -p build
 	env -u CI $(BIN)/pytest -o cache_dir=build/pytest-first --skipped build/skipped-first $(FIRST_HALF) $(TESTFLAGS)
