@@ -207,7 +207,7 @@ def _item_function(dims: list[_Dimension], count: int) -> str:
         return f"""{struct}static void item(const void *data, int64_t index) {{
   const struct tensors *t = data;
   const int64_t at = index * t->each;
-  row({", ".join(at)}, least(t->n - at, t->each));
+  row({", ".join(at)}, min(t->n - at, t->each));
 }}
 """
     split = "".join(
@@ -227,7 +227,7 @@ def _item_function(dims: list[_Dimension], count: int) -> str:
     ]
     return f"""{struct}static void item(const void *data, int64_t index) {{
   const struct tensors *t = data;
-  const int64_t end = least(t->rows, (index + 1) * t->each);
+  const int64_t end = min(t->rows, (index + 1) * t->each);
   for (int64_t number = index * t->each; number < end; number++) {{
     int64_t rest = number;
 {split}    row({", ".join(places)}, t->n);
@@ -239,7 +239,7 @@ def _item_function(dims: list[_Dimension], count: int) -> str:
 def _launch(dims: list[_Dimension], inputs: Sequence[ir.Value], out: ir.Value) -> str:
     *outer, inner = [str(dim.extent) for dim in dims]
     fields = [f"x{i}{_first(value)}" for i, value in enumerate(inputs)]
-    rows, each = " * ".join(outer) or "1", f"most(1, {_ITEM} / most(1, {inner}))"
+    rows, each = " * ".join(outer) or "1", f"max(1, {_ITEM} / max(1, {inner}))"
     items = "ceil_div(tensors.rows, tensors.each)"
     if not outer:
         each, items = str(_ITEM), "ceil_div(tensors.n, tensors.each)"
