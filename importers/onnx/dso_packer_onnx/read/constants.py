@@ -29,7 +29,7 @@ def put_constants(model: ir.Model, passes: Sequence[Inference]) -> None:
                 continue
             if all(_same(numpy, arrays[0], array) for array in arrays[1:]):
                 _replace(graph, value, arrays[0])
-        _settle_target(graph, node)
+        _write_target(graph, node)
     RemoveUnusedNodesPass()(model)
 
 
@@ -49,7 +49,7 @@ def _replace(graph: ir.Graph, value: ir.Value, array: Any) -> None:
     value.replace_all_uses_with(made)
 
 
-def _settle_target(graph: ir.Graph, node: ir.Node) -> None:
+def _write_target(graph: ir.Graph, node: ir.Node) -> None:
     """Write the target of a Reshape as extents, of which -1 is the symbolic one.
 
     So the nodes that computed it are unused.

@@ -248,7 +248,7 @@ def _put_types(model: ir.Model, passes: list[Inference], name: str, source: str)
             raise _symbolic_refusal(value, shapes, name, source)
         value.dtype, value.shape = ir.DataType(dtype), ir.Shape(extents)
     for node, proto in passes[0].inner.items():
-        _settle_inner(node, proto)
+        _put_inner_types(node, proto)
 
 
 def _factor(extents: tuple[Any, ...]) -> int | None:
@@ -268,7 +268,7 @@ def _symbolic_refusal(value: ir.Value, shapes: list[Any], name: str, source: str
     return refusal(source, f"{text} found {found}; export several input_shapes instead")
 
 
-def _settle_inner(node: ir.Node, proto: Any) -> None:
+def _put_inner_types(node: ir.Node, proto: Any) -> None:
     """Put the types that were inferred in subgraphs into their values."""
     import onnx_ir as ir
 
@@ -287,4 +287,4 @@ def _settle_inner(node: ir.Node, proto: Any) -> None:
                 value.type = ir.from_proto(type_).type
                 value.shape = ir.from_proto(type_).shape
         for one, made in zip(graph, found.node, strict=True):
-            _settle_inner(one, made)
+            _put_inner_types(one, made)
