@@ -51,8 +51,9 @@ resnet18: $(VENV)/resnet18.group
 
 # The core, in two halves of about the same length at once, for two processors. Each lists what it
 # skips for lack of a package or a tool.
+FIRST_HALF := tests/fuzz tests/levels tests/native tests/operators tests/packer/inspect tests/packer/trust tests/runtime
 test: $(VENV)/test.group
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target TESTFLAGS='$(TESTFLAGS)' test-first test-second
+	make --no-print-directory --jobs=2 --output-sync=target TESTFLAGS='$(TESTFLAGS)' test-first test-second
 
 # The importers, each with its packages in a separate environment.
 test-importers: test-models test-numba
@@ -61,7 +62,6 @@ test-importers: test-models test-numba
 # browser, emulators, other compilers and PyTorch.
 test-peers: test-tvm test-scale test-skipped
 
-FIRST_HALF := tests/fuzz tests/levels tests/native tests/operators tests/packer/inspect tests/packer/trust tests/runtime
 test-first: $(VENV)/test.group
 	mkdir -p build
 	env -u CI $(BIN)/pytest -o cache_dir=build/pytest-first --skipped build/skipped-first $(FIRST_HALF) $(TESTFLAGS)

@@ -25,7 +25,7 @@ def _picture() -> str:
     for package, floors in _table(_FLOORS, "FLOORS").items():
         lines += [f"{package}, each row imports rows below it only"]
         lines += [f"  {_rooms(package, rooms)}" for rooms in reversed(floors)]
-    lines += ["runtime/native, each folder with those that it includes"]
+    lines += ["runtime/native, each folder and the folders that it includes"]
     included = _table(_FOLDERS, "MAY_INCLUDE")
     lines += [f"  {name + '/':11} {' '.join(sorted(included[name]))}" for name in [*included][::-1]]
     return "".join(f"{line.rstrip()}\n" for line in lines)

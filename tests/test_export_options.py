@@ -91,3 +91,12 @@ def test_an_error_of_fcompile_is_passed_on(tmp_path) -> None:
     root = packer.CSourceModule("int one(void) { return 1; }", functions={"one": "int(void)"})
     with pytest.raises(ValueError, match=r"^no licence$"):
         packer.export_library(root, tmp_path / "one.so", fcompile=fails)
+
+
+@pytest.mark.parametrize(("name", "value"), [("output", "lib.so"), ("build", {"cpu": "native"})])
+def test_a_value_of_another_kind_is_refused(name, value, tmp_path) -> None:
+    """Before anything is made, with the type that is expected."""
+    text = f"^{name}: expected a packer.{name.title()}, found "
+    with pytest.raises(packer.ExportError, match=text):
+        packer.export_library(host(), tmp_path / "lib.so", **{name: value})
+    assert list(tmp_path.iterdir()) == []
