@@ -36,7 +36,7 @@ FOLDERS = (
 )
 SUFFIXES = (".py", ".pyi", ".c", ".h", ".md")
 # Generated, or other people's text; and this list.
-SKIPPED = ("docs/reference/", "tests/data/", "tools/prose.py")
+SKIPPED = ("docs/reference/", "tests/data/", "tools/prose.py", "runtime/build/")
 
 # What to write instead, and the wordings, in text whose white space is single blanks.
 TICS = {
@@ -57,6 +57,9 @@ TICS = {
     "fails, stops": r"\b(break|breaks|broke|broken|breaking) off\b",
     "receives, is given": r"\b(is|are|was|were) told\b",
     "Return True if": r"^Whether\b",
+    "name them": r"\bthose (that|who|which|of)\b",
+    "is not a, there is no, name the subject": r"(?<!there )\b(is|are) (none|no)\b(?! (longer|more))",
+    "the project's, other libraries'": r"\bof (ours|others|theirs|mine)\b",
 }
 
 
