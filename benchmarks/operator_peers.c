@@ -1,6 +1,6 @@
 /* Operators of one library, on one thread: prints the name of each shape and the microseconds of a
  * call, the least of many. For benchmarks/operator_peers.py, which defines one of OURS, OPENBLAS,
- * ONEDNN and XNNPACK. Weights are prepared first; pictures have the library's best layout. */
+ * ONEDNN and XNNPACK. Weights are prepared first; images have the library's best layout. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdint.h>
@@ -43,16 +43,16 @@ static struct work product(int64_t rows, int64_t inner, int64_t columns) {
   return (struct work){run_product, p};
 }
 
-static struct dso_op_picture picture(int64_t channels, int64_t side, int64_t frame) {
-  const int64_t row = (side + 2 * frame) * 16, plane = (side + 2 * frame) * row;
+static struct dso_op_image image(int64_t channels, int64_t side, int64_t padding) {
+  const int64_t row = (side + 2 * padding) * 16, plane = (side + 2 * padding) * row;
   const int64_t blocks = (channels + 15) / 16;
-  float *first = floats(blocks * plane); /* what the frame has does not change the time */
-  return (struct dso_op_picture){.data = first + frame * (row + 16),
+  float *first = floats(blocks * plane); /* what the padding has does not change the time */
+  return (struct dso_op_image){.data = first + padding * (row + 16),
                                  .channels = channels,
                                  .height = side,
                                  .width = side,
                                  .block = 16,
-                                 .frame = frame,
+                                 .padding = padding,
                                  .plane = plane,
                                  .row = row};
 }
@@ -63,8 +63,8 @@ static struct work convolution(int64_t channels, int64_t outputs, int64_t side, 
                                int64_t groups) {
   struct dso_op_conv2d *c = calloc(1, sizeof *c);
   *c = (struct dso_op_conv2d){.batch = 1,
-                              .in = picture(channels, side, window / 2),
-                              .out = picture(outputs, side, 0),
+                              .in = image(channels, side, window / 2),
+                              .out = image(outputs, side, 0),
                               .groups = groups,
                               .kernel = {window, window},
                               .stride = {1, 1},

@@ -30,24 +30,24 @@ int product(const float *a, const float *packed, float *out, float *workspace, i
   return dso_op_matmul(&product);
 }
 
-static struct dso_op_picture framed(float *data, int64_t channels, int64_t side) {
+static struct dso_op_image padded(float *data, int64_t channels, int64_t side) {
   const int64_t row = (side + 2) * 16;
-  return (struct dso_op_picture){.data = data + row + 16, .channels = channels, .height = side,
-                                 .width = side, .block = 16, .frame = 1,
+  return (struct dso_op_image){.data = data + row + 16, .channels = channels, .height = side,
+                                 .width = side, .block = 16, .padding = 1,
                                  .plane = (side + 2) * row, .row = row};
 }
 
-/* An even number of equal convolutions, one after the other, between two framed pictures. */
+/* An even number of equal convolutions, one after the other, between two padded images. */
 int convolutions(float *first, float *second, const float *packed, int64_t channels, int64_t side,
                  int64_t window, int64_t groups, int64_t count) {
   struct dso_op_conv2d conv = {.batch = 1, .groups = groups,
-                               .in = framed(first, channels, side),
-                               .out = framed(second, channels, side),
+                               .in = padded(first, channels, side),
+                               .out = padded(second, channels, side),
                                .kernel = {window, window}, .stride = {1, 1}, .dilation = {1, 1},
                                .pad = {window / 2, window / 2}, .weight = packed};
   for (int64_t i = 0; i < count; i++) {
     if (dso_op_conv2d(&conv)) return -1;
-    const struct dso_op_picture in = conv.in;
+    const struct dso_op_image in = conv.in;
     conv.in = conv.out, conv.out = in;
   }
   return 0;
@@ -76,30 +76,30 @@ static const float scale = 0x1p-12f;
 
 int64_t integers(const uint8_t *a, const int8_t *packed, uint8_t *out, uint8_t *workspace,
                  int64_t rows, int64_t inner, int64_t columns) {
-  const struct dso_op_narrow_matmul product = {
+  const struct dso_op_lowp_matmul product = {
       .rows = rows, .inner = inner, .columns = columns,
       .a_type = DSO_OP_UINT8, .b_type = DSO_OP_INT8, .out_type = DSO_OP_UINT8,
       .a = a, .a_row = inner, .a_column = 1, .a_zero = &zero, .b = packed, .b_is_packed = 1,
       .out = out, .out_row = columns, .after = {.scale = &scale, .zero = &zero},
       .workspace = workspace};
-  return workspace ? dso_op_narrow_matmul(&product) : dso_op_narrow_matmul_workspace(&product);
+  return workspace ? dso_op_lowp_matmul(&product) : dso_op_lowp_matmul_workspace(&product);
 }
 
-/* `count` equal convolutions, one after the other, between two pictures in blocks. */
+/* `count` equal convolutions, one after the other, between two images in blocks. */
 int64_t integer_convolutions(uint8_t *first, uint8_t *second, const int8_t *packed,
                              uint8_t *workspace, int64_t channels, int64_t side, int64_t window,
                              int64_t groups, int64_t count) {
-  struct dso_op_narrow_conv2d conv = {
+  struct dso_op_lowp_conv2d conv = {
       .batch = 1, .in = {first, channels, side, side, 32}, .out = {second, channels, side, side, 32},
       .in_type = DSO_OP_UINT8, .weight_type = DSO_OP_INT8, .out_type = DSO_OP_UINT8,
       .groups = groups, .kernel = {window, window}, .stride = {1, 1}, .dilation = {1, 1},
       .pad = {window / 2, window / 2}, .weight = packed, .a_zero = &zero,
       .after = {.scale = &scale, .zero = &zero}, .workspace = workspace};
-  if (workspace == NULL) return dso_op_narrow_conv2d_workspace(&conv);
+  if (workspace == NULL) return dso_op_lowp_conv2d_workspace(&conv);
   for (int64_t i = 0; i < count; i++) {
     conv.in.data = i % 2 ? second : first;
     conv.out.data = i % 2 ? first : second;
-    if (dso_op_narrow_conv2d(&conv)) return -1;
+    if (dso_op_lowp_conv2d(&conv)) return -1;
   }
   return 0;
 }

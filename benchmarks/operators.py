@@ -181,7 +181,7 @@ def _convolution(
     return title, call, _session(nodes, {"x": x}, {"w": weight})
 
 
-# Of a picture or a left factor, of a weight, and of a result: their scales, and the zeros.
+# Of an image or a left factor, of a weight, and of a result: their scales, and the zeros.
 _QUANTISED = {
     **{
         name: np.array(value, np.float32)
@@ -202,7 +202,7 @@ def _bytes(dtype: str, *shape: int) -> np.ndarray:
 
 def _integer_product(model: runtime.Module, rows: int, inner: int, columns: int) -> Subject:
     a, w = _bytes("uint8", rows, inner), _bytes("int8", inner, columns)
-    packed, out = _aligned(packer.operators.pack_narrow_matmul(w)), _bytes("uint8", rows, columns)
+    packed, out = _aligned(packer.operators.pack_lowp_matmul(w)), _bytes("uint8", rows, columns)
     run, extents = model["integers"], (rows, inner, columns)
     workspace = _bytes("uint8", run(a, packed, out, None, *extents))
     nodes = [("QLinearMatMul", ["a", *_BEFORE, *_AFTER], ["y"], {})]
@@ -215,7 +215,7 @@ def _integer_convolution(
     model: runtime.Module, channels: int, side: int, window: int, groups: int
 ) -> Subject:
     w = _bytes("int8", channels, channels // groups, window, window)
-    packed = _aligned(packer.operators.pack_narrow_conv2d(w, groups=groups))
+    packed = _aligned(packer.operators.pack_lowp_conv2d(w, groups=groups))
     first, second = (_bytes("uint8", -(-channels // 32), side, side, 32) for _ in range(2))
     run, extents = model["integer_convolutions"], (channels, side, window, groups, COUNT)
     workspace = _bytes("uint8", run(first, second, packed, None, *extents) + 1)

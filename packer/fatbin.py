@@ -59,16 +59,16 @@ def create_fatbin(images: Iterable[Buffer | str]) -> bytes:
     """
     if isinstance(images, str | bytes | bytearray | memoryview):
         raise ExportError("images: expected a list of cubins and PTX, found one; write [image]")
-    records = b"".join(
-        _record(index, image.encode() if isinstance(image, str) else bytes(image))
+    entries = b"".join(
+        _entry(index, image.encode() if isinstance(image, str) else bytes(image))
         for index, image in enumerate(images)
     )
-    if not records:
+    if not entries:
         raise ExportError("a fatbin without images, expected cubins or PTX")
-    return _HEADER.pack(_MAGIC, _VERSION, _HEADER.size, len(records)) + records
+    return _HEADER.pack(_MAGIC, _VERSION, _HEADER.size, len(entries)) + entries
 
 
-def _record(index: int, image: bytes) -> bytes:
+def _entry(index: int, image: bytes) -> bytes:
     found = architectures_of(memoryview(image))
     if len(found) != 1 or image.startswith(_MAGIC.to_bytes(4, "little")):
         raise ExportError(

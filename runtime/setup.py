@@ -51,7 +51,7 @@ FAST = {
     *("library/backend_api.c", "library/ffi_api.c", "library/import_cache.c"),
     *("library/in_call.c", "library/packed.c", "library/thread_result.c", "library/type_code.c"),
     *("device/current_device.c", "device/kernel.c", "device/kernel_arguments.c", "module/find.c"),
-    *("device/cuda/launch.c", "device/opencl/launch.c", "module/host.c", "module/imported.c"),
+    *("device/cuda/launch.c", "device/opencl/launch.c", "module/embedder.c", "module/imported.c"),
     *("types/values.c", "types/vm/vm_function.c"),
 }
 LIBRARIES = ["-pthread", "-ldl", "-lm"]

@@ -54,7 +54,7 @@ FLOORS = {
         {"serial/manifest"},
         {"blob"},
         {"serial"},
-        {"device/lone_files", "late_tree", "library", "trust/verified_load"},
+        {"device/standalone_files", "lazy_tree", "library", "trust/verified_load"},
         {"load", "serial/data_file", "system_library"},
         {"reference"},
         {"interchange", "pool"},

@@ -7,7 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
-from runtime.device.lone_files import DEVICE_CODE, LOADERS
+from runtime.device.standalone_files import DEVICE_CODE, LOADERS
 
 from ..project.sources import COMPILED, kind_of
 

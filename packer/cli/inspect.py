@@ -91,9 +91,9 @@ def _without_collector() -> Iterator[None]:
 @_without_collector()
 def run(arguments: argparse.Namespace) -> None:
     """Print the report; exit status 1 if it lists problems."""
-    from ..inspect.lone_file import is_lone_file
+    from ..inspect.standalone_file import is_standalone_file
 
-    if is_lone_file(arguments.library):
+    if is_standalone_file(arguments.library):
         _show_file(arguments)
         return
     try:
@@ -129,7 +129,7 @@ def _shows_link_command(error: LibraryLoadError, arguments: argparse.Namespace) 
 
 
 def _show_file(arguments: argparse.Namespace) -> None:
-    from ..inspect.lone_file import inspect_file, list_file
+    from ..inspect.standalone_file import inspect_file, list_file
 
     given = [f"--{name}" for name in ("html", "symbols", "blob", "size") if vars(arguments)[name]]
     if given:

@@ -1,1 +1,1 @@
-"""ELF files: records, objects, archives and loaded images, read without running anything."""
+"""ELF files: structures, objects, archives and loaded images, read without running anything."""

@@ -1,7 +1,7 @@
 """The kernels of a cubin: an ELF file with machine code for NVIDIA's devices.
 
 A cubin has the sizes of a kernel's parameters, not their types: section ``.nv.info.<kernel>`` has
-a record for each parameter.
+an entry for each parameter.
 
     u8 format (4: u16 bytes of the value, then the value; otherwise a value of two bytes), u8 kind
     value of kind 0x17: u32 index, u16 ordinal, u16 offset, u32 with the size in its high 14 bits
@@ -12,8 +12,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from . import records as elf
-from .records import Header, SectionHeader, SymbolRecord, size_of, unpack
+from . import structures as elf
+from .structures import Header, SectionHeader, SymbolEntry, size_of, unpack
 
 _HEADER_NBYTES = size_of(Header)
 _INFO = b".nv.info."
@@ -35,7 +35,7 @@ def cubin_kernels(data: memoryview) -> dict[str, tuple[int, ...]]:
         strings = _bytes(data, sections[symbols.sh_link])
         entries = [
             _text(strings, symbol.st_name)
-            for symbol in unpack(SymbolRecord, _bytes(data, symbols))
+            for symbol in unpack(SymbolEntry, _bytes(data, symbols))
             if symbol.st_info & 15 == elf.STT_FUNC and symbol.st_other & _IS_ENTRY
         ]
         return {

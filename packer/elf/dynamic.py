@@ -11,12 +11,12 @@ from typing import Any
 
 from runtime.error import LibraryLoadError
 
-from . import records as elf
+from . import structures as elf
 from .image import Image, map_file, valid_path
 from .linkage import Hardening, Linkage, VersionNeed, version_numbers
 from .notes import read_branch_protection
-from .records import DynamicTag, SymbolRecord, layout_of, size_of
 from .section_table import SectionTable, read_sections
+from .structures import DynamicTag, SymbolEntry, layout_of, size_of
 from .symbol_table import SymbolTable
 
 _TAG = layout_of(DynamicTag)
@@ -153,13 +153,13 @@ class Dynamic:
         if not address:
             return SymbolTable()
         count = self._count_symbols(address)
-        records = bytes(self.image.at(address, count * size_of(SymbolRecord), "DT_SYMTAB"))
+        entries = bytes(self.image.at(address, count * size_of(SymbolEntry), "DT_SYMTAB"))
         versions, names = b"", dict[int, str]()
         with self.image.reading():
             if self.values("DT_VERSYM"):
                 versions = bytes(self.image.at(self.value("DT_VERSYM"), 2 * count, "DT_VERSYM"))
                 names = dict(self._read_version_names())
-        return SymbolTable(records, self._strings, versions, names)
+        return SymbolTable(entries, self._strings, versions, names)
 
     def _count_symbols(self, address: int) -> int:
         """Count the symbols by the hash table or, if it is empty, by sections and relocations."""
@@ -170,7 +170,7 @@ class Dynamic:
         sections = self.sections.of_type(elf.SHT_DYNSYM)
         nbytes = next((s.nbytes for s in sections if s.address == address), 0)
         return max(
-            count, nbytes // size_of(SymbolRecord), self._count_relocated() if not count else 0
+            count, nbytes // size_of(SymbolEntry), self._count_relocated() if not count else 0
         )
 
     def _count_hashed(self) -> int:
@@ -213,11 +213,11 @@ class Dynamic:
         self.defined_versions = tuple(defined)
 
     def _chain(self, structure: str, address: int, step: str) -> Iterator[tuple[int, Any]]:
-        """Follow records whose field `step` is the distance to the next; one record without it."""
+        """Follow entries whose field `step` is the distance to the next; one entry without it."""
         while address and self._versions_left:
             self._versions_left -= 1
             offset = self.image.offset_of(address, 8, structure)
-            fields = self.image.record(structure, offset, structure)
+            fields = self.image.structure(structure, offset, structure)
             yield address, fields
             if not step or not fields[step]:
                 return

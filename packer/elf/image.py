@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.error import LibraryLoadError, PackerError
 
-from .records import P_TYPES, PF_R, PF_W, PF_X, PT_LOAD, ProgramHeader, layout_of
+from .structures import P_TYPES, PF_R, PF_W, PF_X, PT_LOAD, ProgramHeader, layout_of
 
 if TYPE_CHECKING:
     from .symbol_table import Symbol
@@ -56,14 +56,14 @@ class Image:
         self.path = path
         self.problems = problems
         self._structs = _structs()
-        self.header = self.record("Elf_Ehdr", 0, "ELF header")
+        self.header = self.structure("Elf_Ehdr", 0, "ELF header")
         self._structs.create_advanced_structs(self.header.e_type, self.header.e_machine)
         self.machine_number = int.from_bytes(data[18:20], "little")
         self.machine = str(self.header.e_machine).removeprefix("EM_").lower()
         self.segments = list(self._read_segments())
 
-    def record(self, name: str, offset: int, where: str) -> Any:
-        """Parse one record of the file with the structure of this name from pyelftools."""
+    def structure(self, name: str, offset: int, where: str) -> Any:
+        """Parse one structure of the file, by its name, from pyelftools."""
         structure = getattr(self._structs, name)
         return structure.parse(bytes(self.slice(offset, structure.sizeof(), where)))
 
@@ -118,7 +118,7 @@ class Image:
             self.add_problem(error)
 
     def add_problem(self, error: PackerError) -> None:
-        """Record the message of an error, without the path."""
+        """Structure the message of an error, without the path."""
         self.problems.append(error.message.removeprefix(f"{self.path}: "))
 
     def _segment_at(self, address: int, nbytes: int) -> Segment | None:

@@ -17,7 +17,7 @@ from functools import cache
 from struct import Struct
 
 from ..machine import BY_NAME
-from .records import EI_CLASS, ELF_MAGIC, ELFCLASS64, Header, size_of, unpack
+from .structures import EI_CLASS, ELF_MAGIC, ELFCLASS64, Header, size_of, unpack
 
 _CACHE = "/etc/ld.so.cache"
 _CACHE_MAGIC = b"glibc-ld.so.cache1.1"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..machine import BY_NUMBER
-from .records import NOTE, NT_GNU_PROPERTY_TYPE_0, PROPERTY, PT_GNU_PROPERTY, PT_NOTE
+from .structures import NOTE, NT_GNU_PROPERTY_TYPE_0, PROPERTY, PT_GNU_PROPERTY, PT_NOTE
 
 if TYPE_CHECKING:
     from ..machine import Machine

@@ -17,7 +17,7 @@ from ..files.text import path_error, shown_path
 from ..machine import EM_RISCV
 from ..target import machine_word
 from .archive import MAGIC, THIN_MAGIC, member_heads
-from .records import EI_CLASS, EI_DATA, ELF_MAGIC, ELFCLASS64, ELFDATA2LSB
+from .structures import EI_CLASS, EI_DATA, ELF_MAGIC, ELFCLASS64, ELFDATA2LSB
 
 if TYPE_CHECKING:
     from ..files.arguments import PathLike

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from . import records as elf
+from . import structures as elf
 from .archive import MAGIC, read_archive
 from .object_file import ObjectTables, reporting_object, string_at
-from .records import SectionHeader, SymbolRecord, align_up, pack, size_of
+from .structures import SectionHeader, SymbolEntry, align_up, pack, size_of
 
 _CODE = (elf.STT_FUNC, elf.STT_GNU_IFUNC)
 
@@ -24,7 +24,7 @@ class Relocation(NamedTuple):
     Attributes
     ----------
     at : int
-        The offset of its record in the file.
+        The offset of its entry in the file.
     section : int
         The section that it changes, and `offset` the place in it.
     symbol : int
@@ -53,7 +53,7 @@ class EditedObject:
     ----------
     sections : list of SectionHeader
         The section headers.
-    symbols : list of SymbolRecord
+    symbols : list of SymbolEntry
         The symbols; local ones come first. `names` has the name of each.
 
     Raises
@@ -89,23 +89,23 @@ class EditedObject:
         for one in self.sections:
             yield string_at(strings, one.sh_name)
 
-    def section_of(self, symbol: SymbolRecord) -> SectionHeader | None:
+    def section_of(self, symbol: SymbolEntry) -> SectionHeader | None:
         """Return the section that defines a symbol; None if none does (COMMON, ABS, UND)."""
         is_inside = 0 < symbol.st_shndx < min(len(self.sections), elf.SHN_LORESERVE)
         return self.sections[symbol.st_shndx] if is_inside else None
 
-    def is_code(self, symbol: SymbolRecord) -> bool:
+    def is_code(self, symbol: SymbolEntry) -> bool:
         """Return True if a defined symbol is a function."""
         kind, section = symbol.st_info & 15, self.section_of(symbol)
         is_label = kind == elf.STT_NOTYPE and section is not None
         return kind in _CODE or bool(is_label and section and section.sh_flags & elf.SHF_EXECINSTR)
 
-    def is_in_group(self, symbol: SymbolRecord) -> bool:
+    def is_in_group(self, symbol: SymbolEntry) -> bool:
         """Return True if a COMDAT group contains the definition of a symbol."""
         section = self.section_of(symbol)
         return section is not None and bool(section.sh_flags & elf.SHF_GROUP)
 
-    def globals(self) -> Iterator[tuple[int, str, SymbolRecord]]:
+    def globals(self) -> Iterator[tuple[int, str, SymbolEntry]]:
         """Iterate over the global symbols, undefined and weak ones included."""
         for index, symbol in enumerate(self.symbols):
             kind = symbol.st_info & 15
@@ -138,7 +138,7 @@ class EditedObject:
     def add_undefined(self, name: str) -> int:
         """Add an undefined symbol, and return its index."""
         info = elf.symbol_info(elf.STB_GLOBAL, elf.STT_NOTYPE)
-        self.symbols.append(SymbolRecord(st_info=info))
+        self.symbols.append(SymbolEntry(st_info=info))
         self.names.append(name)
         return len(self.symbols) - 1
 
@@ -172,16 +172,16 @@ class EditedObject:
 
     def write(self, path: Path) -> None:
         """Write the object with its new symbols."""
-        strings, records = bytearray(self._strings), []
+        strings, entries = bytearray(self._strings), []
         for name, symbol in zip(self.names, self.symbols, strict=True):
             if name != self._old_names.get(symbol.st_name):
                 symbol = symbol._replace(st_name=len(strings))
                 strings += name.encode("utf-8", "surrogateescape") + b"\0"
-            records.append(symbol)
+            entries.append(symbol)
         start = align_up(len(self.data), 8)
-        data = self.data.ljust(start, b"\0") + pack(records)
+        data = self.data.ljust(start, b"\0") + pack(entries)
         names = {"sh_offset": len(data), "sh_size": len(strings)}
-        moved = {"sh_offset": start, "sh_size": len(records) * size_of(SymbolRecord)}
+        moved = {"sh_offset": start, "sh_size": len(entries) * size_of(SymbolEntry)}
         sections = list(self.sections)
         link = sections[self._symtab].sh_link
         sections[self._symtab] = sections[self._symtab]._replace(**moved)

@@ -16,8 +16,8 @@ from typing import IO, NamedTuple
 from runtime.error import ExportError
 
 from ..files.text import shown_path
-from . import records as elf
-from .records import Header, SectionHeader, SymbolRecord, pack, size_of, unpack
+from . import structures as elf
+from .structures import Header, SectionHeader, SymbolEntry, pack, size_of, unpack
 
 # A name may be the end of another one, so all names together may be longer than the table.
 _MAX_SHARING = 16
@@ -72,7 +72,7 @@ def rename_symbols(path: Path, rename: Callable[[str, bool], str]) -> None:
             old = tables.name_of(symbol)
             new = rename(old, symbol.st_shndx != elf.SHN_UNDEF) if _is_global(symbol) else old
             if new != old:
-                file.seek(tables.symtab.sh_offset + index * size_of(SymbolRecord))
+                file.seek(tables.symtab.sh_offset + index * size_of(SymbolEntry))
                 file.write(pack([symbol._replace(st_name=len(strings))]))
                 strings += new.encode("utf-8", "surrogateescape") + b"\0"
         end = file.seek(0, 2)
@@ -105,7 +105,7 @@ def reporting_object(path: Path, name: str) -> Iterator[None]:
         raise ExportError(text, path=str(path)) from error
 
 
-def _is_global(symbol: SymbolRecord) -> bool:
+def _is_global(symbol: SymbolEntry) -> bool:
     symbol_type = symbol.st_info & 15
     return symbol.st_info >> 4 != elf.STB_LOCAL and symbol_type not in (
         elf.STT_SECTION,
@@ -127,7 +127,7 @@ class ObjectTables:
         tables = [section for section in self.sections if section.sh_type == elf.SHT_SYMTAB]
         self.symtab = tables[0] if tables else SectionHeader()
         self.strings = _part(data, self.sections[self.symtab.sh_link]) if tables else b"\0"
-        self.symbols = unpack(SymbolRecord, _part(data, self.symtab)) if tables else []
+        self.symbols = unpack(SymbolEntry, _part(data, self.symtab)) if tables else []
 
     def _read_sections(self, data: memoryview) -> list[SectionHeader]:
         start, size = self.header.e_shoff, size_of(SectionHeader)
@@ -139,7 +139,7 @@ class ObjectTables:
             raise ValueError(f"{count} sections at {start:#x}")
         return unpack(SectionHeader, bytes(data[start : start + count * size]))
 
-    def name_of(self, symbol: SymbolRecord) -> str:
+    def name_of(self, symbol: SymbolEntry) -> str:
         return string_at(self.strings, symbol.st_name)
 
     def definitions(self, base: int) -> Iterator[tuple[str, Definition]]:
@@ -154,11 +154,11 @@ class ObjectTables:
                     )
                 yield name, self._definition(symbol, base)
 
-    def _definition(self, symbol: SymbolRecord, base: int) -> Definition:
+    def _definition(self, symbol: SymbolEntry, base: int) -> Definition:
         is_exported = symbol.st_other & 3 in (elf.STV_DEFAULT, elf.STV_PROTECTED)
         return Definition(self._offset_of(symbol, base), symbol.st_size, is_exported)
 
-    def _offset_of(self, symbol: SymbolRecord, base: int) -> int | None:
+    def _offset_of(self, symbol: SymbolEntry, base: int) -> int | None:
         if symbol.st_shndx >= min(elf.SHN_LORESERVE, len(self.sections)):
             return None
         section = self.sections[symbol.st_shndx]

@@ -9,7 +9,7 @@ from runtime.error import ExportError
 
 from ..dialect import PACKED_PREFIX, RAW_PREFIX
 from ..files.text import shown_path
-from . import records as elf
+from . import structures as elf
 from .object_edit import EditedObject, objects_of
 
 _SAFE_CALL = "__tvm_ffi_"

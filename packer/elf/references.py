@@ -9,7 +9,7 @@ from struct import Struct
 
 from runtime.error import ExportError
 
-from . import records as elf
+from . import structures as elf
 from .archive import MAGIC, read_archive
 from .object_file import ObjectTables, reporting_object, string_at
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import records as elf
-from .records import SectionHeader, layout_of
+from . import structures as elf
+from .structures import SectionHeader, layout_of
 from .symbol_table import Decoded, SymbolTable
 
 if TYPE_CHECKING:
@@ -114,9 +114,9 @@ def read_static_symbols(image: Image, dynamic: Dynamic, notes: list[str]) -> Sym
             raise image.error(
                 f"static symbols: string table in section {table.link}, which does not exist"
             )
-        records = _contents(image, table, "static symbols")
+        entries = _contents(image, table, "static symbols")
         strings = _contents(image, dynamic.sections[table.link], "static symbols")
-        return SymbolTable(records, strings, sections=dynamic.sections)
+        return SymbolTable(entries, strings, sections=dynamic.sections)
     return SymbolTable()
 
 

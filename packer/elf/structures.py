@@ -1,8 +1,8 @@
-"""ELF-64 records, as the gABI names them (System V ABI, chapters 4 and 5): read and written.
+"""ELF-64 structures, as the gABI names them (System V ABI, chapters 4 and 5): read and written.
 
-The one table of ELF records and constants. Little-endian files only. A record is a tuple of its
-fields; `unpack` and `pack` are inverse. `layout_of` serves readers of large tables, which take the
-bytes apart without a tuple for each record.
+The one table of ELF structures and constants. Little-endian files only. A structure is a tuple of
+its fields; `unpack` and `pack` are inverse. `layout_of` serves readers of large tables, which take
+the bytes apart without a tuple for each structure.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class SectionHeader(NamedTuple):
     sh_entsize: int = 0
 
 
-class SymbolRecord(NamedTuple):
+class SymbolEntry(NamedTuple):
     """Elf64_Sym."""
 
     st_name: int = 0
@@ -140,40 +140,40 @@ class DynamicTag(NamedTuple):
     d_val: int
 
 
-# Records without a tuple: Elf64_Rela (r_offset, r_info, r_addend); Elf64_Nhdr (n_namesz, n_descsz,
+# Without a tuple: Elf64_Rela (r_offset, r_info, r_addend); Elf64_Nhdr (n_namesz, n_descsz,
 # n_type), which the name and the description follow, each padded; and a property of a
 # NT_GNU_PROPERTY_TYPE_0 note (pr_type, pr_datasz), which its data follow, padded to 8 bytes.
 RELOCATION, NOTE, PROPERTY = Struct("<QQq"), Struct("<III"), Struct("<II")
 
-Record = TypeVar("Record", Header, ProgramHeader, SectionHeader, SymbolRecord, DynamicTag)
+Structure = TypeVar("Structure", Header, ProgramHeader, SectionHeader, SymbolEntry, DynamicTag)
 
 _LAYOUTS: dict[type, Struct] = {
     Header: Struct("<16sHHIQQQIHHHHHH"),
     ProgramHeader: Struct("<IIQQQQQQ"),
     SectionHeader: Struct("<IIQQQQIIQQ"),
-    SymbolRecord: Struct("<IBBHQQ"),
+    SymbolEntry: Struct("<IBBHQQ"),
     DynamicTag: Struct("<qQ"),
 }
 
 
-def layout_of(record_type: type) -> Struct:
-    """Return how a record is stored."""
-    return _LAYOUTS[record_type]
+def layout_of(kind: type) -> Struct:
+    """Return how a structure is stored."""
+    return _LAYOUTS[kind]
 
 
-def size_of(record_type: type) -> int:
-    """Return the size of a record in bytes."""
-    return _LAYOUTS[record_type].size
+def size_of(kind: type) -> int:
+    """Return the size of a structure in bytes."""
+    return _LAYOUTS[kind].size
 
 
-def unpack(record_type: type[Record], data: bytes) -> list[Record]:
-    """Read a table of records; raises struct.error if the last one is cut short."""
-    return [record_type(*fields) for fields in _LAYOUTS[record_type].iter_unpack(data)]
+def unpack(kind: type[Structure], data: bytes) -> list[Structure]:
+    """Read a table of structures; raises struct.error if the last one is cut short."""
+    return [kind(*fields) for fields in _LAYOUTS[kind].iter_unpack(data)]
 
 
-def pack(records: Iterable[Record]) -> bytes:
-    """Write a table of records."""
-    return b"".join(_LAYOUTS[type(record)].pack(*record) for record in records)
+def pack(entries: Iterable[Structure]) -> bytes:
+    """Write a table of structures."""
+    return b"".join(_LAYOUTS[type(entry)].pack(*entry) for entry in entries)
 
 
 def make_header(

@@ -12,14 +12,14 @@ from functools import cached_property
 from itertools import compress, islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar, overload
 
-from . import records as elf
-from .records import SymbolRecord, layout_of
+from . import structures as elf
+from .structures import SymbolEntry, layout_of
 
 if TYPE_CHECKING:
     from .section_table import Section
 
 Item = TypeVar("Item")
-_RECORD = layout_of(SymbolRecord)
+_ENTRY = layout_of(SymbolEntry)
 _MAX_NAME, _MAX_PREFIX = 65_536, 256
 _MANY = 10_000
 
@@ -73,27 +73,27 @@ class Decoded(Sequence[Item]):
 class SymbolTable(Decoded[Symbol]):
     """A symbol table without its null symbol, in file order.
 
-    It owns its bytes, so a change of the file does not affect it. `records` begin with the null
+    It owns its bytes, so a change of the file does not affect it. `entries` begin with the null
     symbol's; `versions` has a u16 for each, which `version_names` explains. `sections` name the
     symbols of type SECTION.
     """
 
     def __init__(
         self,
-        records: bytes = b"",
+        entries: bytes = b"",
         strings: bytes = b"",
         versions: bytes = b"",
         version_names: Mapping[int, str] | None = None,
         sections: Sequence[Section] = (),
     ) -> None:
-        self._records = records[: len(records) // _RECORD.size * _RECORD.size]
+        self._entries = entries[: len(entries) // _ENTRY.size * _ENTRY.size]
         self._strings = strings
         self._versions = versions
         self._version_names = version_names or {}
         self._sections = sections
 
     def __len__(self) -> int:
-        return max(len(self._records) // _RECORD.size - 1, 0)
+        return max(len(self._entries) // _ENTRY.size - 1, 0)
 
     def decode(self, indices: Iterable[int]) -> Iterator[Symbol]:
         """Decode symbols; index 0 is the first after the null symbol."""
@@ -131,7 +131,7 @@ class SymbolTable(Decoded[Symbol]):
 
     def ifuncs(self) -> Iterator[Symbol]:
         """Find the functions whose address a resolver returns at load time."""
-        found = _IFUNC_INFO.finditer(self._records[4 :: _RECORD.size], 1)
+        found = _IFUNC_INFO.finditer(self._entries[4 :: _ENTRY.size], 1)
         return self._decode(m.start() for m in found if self._is_defined(m.start()))
 
     def _named(self, start: bytes) -> Iterator[Symbol]:
@@ -155,8 +155,8 @@ class SymbolTable(Decoded[Symbol]):
         return self._column("I", 0, 6)
 
     def _column(self, code: Literal["H", "I", "Q"], start: int, step: int) -> list[int]:
-        """One field of all records, the null symbol's first, read as words of one width."""
-        words: memoryview[int] = memoryview(self._records).cast(code)
+        """One field of all entries, the null symbol's first, read as words of one width."""
+        words: memoryview[int] = memoryview(self._entries).cast(code)
         return words[start::step].tolist()
 
     def _among(self, column: list[int], wanted: set[int]) -> Iterator[int]:
@@ -165,18 +165,18 @@ class SymbolTable(Decoded[Symbol]):
         return (index for index in found if index)
 
     def _type(self, index: int) -> int:
-        return self._records[index * _RECORD.size + 4] & 15
+        return self._entries[index * _ENTRY.size + 4] & 15
 
     def _is_defined(self, index: int) -> bool:
-        at = index * _RECORD.size + 6
-        return self._records[at : at + 2] != b"\0\0"
+        at = index * _ENTRY.size + 6
+        return self._entries[at : at + 2] != b"\0\0"
 
     def _decode(self, indices: Iterable[int]) -> Iterator[Symbol]:
         # Names may share their ends; the budget stops a small table from expanding to gigabytes.
         budget = 4 * len(self._strings) + (1 << 20)
         for index in indices:
-            start, info, other, section, address, size = _RECORD.unpack_from(
-                self._records, index * _RECORD.size
+            start, info, other, section, address, size = _ENTRY.unpack_from(
+                self._entries, index * _ENTRY.size
             )
             name = self._name(start, min(budget, _MAX_NAME))
             budget -= len(name)

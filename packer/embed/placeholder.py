@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..elf import records as elf
+from ..elf import structures as elf
 from ..elf.notes import property_note
-from ..elf.records import (
+from ..elf.structures import (
     Header,
     Strings,
-    SymbolRecord,
+    SymbolEntry,
     make_header,
     pack,
     size_of,
@@ -44,8 +44,8 @@ def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:
     """Write the object for a machine; each symbol gets a slot, in order."""
     names = Strings()
     info = symbol_info(elf.STB_GLOBAL, elf.STT_OBJECT)
-    table = [SymbolRecord()] + [
-        SymbolRecord(names.add(symbol), info, 0, 2, index * SLOT_NBYTES, SLOT_NBYTES)
+    table = [SymbolEntry()] + [
+        SymbolEntry(names.add(symbol), info, 0, 2, index * SLOT_NBYTES, SLOT_NBYTES)
         for index, symbol in enumerate(symbols)
     ]
     slots = bytes(SLOT_NBYTES * (len(table) - 1))
@@ -62,7 +62,7 @@ def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:
             link=5 + len(marks),  # .strtab
             info=1,  # the first symbol that is not local
             align=8,
-            entsize=size_of(SymbolRecord),
+            entsize=size_of(SymbolEntry),
         ),
         PlannedSection(".strtab", elf.SHT_STRTAB, names.data),
     ]

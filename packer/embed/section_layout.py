@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..elf.records import SHT_STRTAB, SectionHeader, Strings, align_up
+from ..elf.structures import SHT_STRTAB, SectionHeader, Strings, align_up
 
 
 class PlannedSection(NamedTuple):

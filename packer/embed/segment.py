@@ -19,12 +19,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..elf import records as elf
-from ..elf.records import (
+from ..elf import structures as elf
+from ..elf.structures import (
     Header,
     ProgramHeader,
     SectionHeader,
-    SymbolRecord,
+    SymbolEntry,
     align_up,
     pack,
     size_of,
@@ -224,10 +224,10 @@ def _symbol_edits(
     for section in linked.sections:
         if section.sh_type not in (elf.SHT_DYNSYM, elf.SHT_SYMTAB):
             continue
-        for index, symbol in enumerate(unpack(SymbolRecord, _contents(descriptor, section))):
+        for index, symbol in enumerate(unpack(SymbolEntry, _contents(descriptor, section))):
             if symbol.st_shndx == linked.section:
                 start, nbytes = contents.places[(symbol.st_value - slots) // SLOT_NBYTES]
                 moved = symbol._replace(
                     st_value=segment.p_vaddr + start, st_size=nbytes if symbol.st_size else 0
                 )
-                yield section.sh_offset + index * size_of(SymbolRecord), pack([moved])
+                yield section.sh_offset + index * size_of(SymbolEntry), pack([moved])

@@ -18,14 +18,14 @@ from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..elf import records as elf
-from ..elf.records import (
+from ..elf import structures as elf
+from ..elf.structures import (
     DynamicTag,
     Header,
     ProgramHeader,
     SectionHeader,
     Strings,
-    SymbolRecord,
+    SymbolEntry,
     align_up,
     make_header,
     pack,
@@ -110,10 +110,10 @@ def _head(names: _Names, contents: Contents, machine: Machine) -> bytes:
 
 def _symbols(
     names: Sequence[str], strings: Strings, contents: Contents, address: int
-) -> list[SymbolRecord]:
+) -> list[SymbolEntry]:
     info = symbol_info(elf.STB_GLOBAL, elf.STT_OBJECT)
-    return [SymbolRecord()] + [
-        SymbolRecord(strings.add(name), info, 0, _BLOB, address + offset, nbytes)
+    return [SymbolEntry()] + [
+        SymbolEntry(strings.add(name), info, 0, _BLOB, address + offset, nbytes)
         for name, (offset, nbytes) in zip(names, contents.places, strict=True)
     ]
 
@@ -125,7 +125,7 @@ def _sections(
     symbols = _symbols(names.symbols, strings, contents, address)
     if names.soname is not None:
         strings.add(names.soname)
-    load, symbol, tag = elf.SHF_ALLOC, size_of(SymbolRecord), size_of(DynamicTag)
+    load, symbol, tag = elf.SHF_ALLOC, size_of(SymbolEntry), size_of(DynamicTag)
     return [
         PlannedSection(".hash", elf.SHT_HASH, _hash_table(len(symbols)), load, _DYNSYM, 0, 8, 4),
         PlannedSection(".dynsym", elf.SHT_DYNSYM, pack(symbols), load, _DYNSTR, 1, 8, symbol),
@@ -149,7 +149,7 @@ def _dynamic_entries(headers: Sequence[SectionHeader]) -> list[DynamicTag]:
         DynamicTag(elf.DT_STRTAB, headers[_DYNSTR].sh_offset),
         DynamicTag(elf.DT_SYMTAB, headers[_DYNSYM].sh_offset),
         DynamicTag(elf.DT_STRSZ, headers[_DYNSTR].sh_size),
-        DynamicTag(elf.DT_SYMENT, size_of(SymbolRecord)),
+        DynamicTag(elf.DT_SYMENT, size_of(SymbolEntry)),
         DynamicTag(elf.DT_NULL, 0),
     ]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..elf.records import PF_X, PT_LOAD
+from ..elf.structures import PF_X, PT_LOAD
 from . import open_library
 from .drawing import Line, Role, line
 from .tree import payload_of, unpadded

@@ -1,4 +1,4 @@
-"""inspect_file(path): what a lone file of device code or weights contains; nothing is run."""
+"""inspect_file(path): what a standalone file of device code or weights contains; nothing is run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from runtime.device.kernel_source import left_out
-from runtime.device.lone_files import LOADERS, load_file
+from runtime.device.standalone_files import LOADERS, load_file
 from runtime.modules.device import DeviceModule
 
 from ..elf.architecture import architectures_of
@@ -39,7 +39,7 @@ class KernelReport:
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """The contents of a lone file.
+    """The contents of a standalone file.
 
     Attributes
     ----------
@@ -72,13 +72,13 @@ class FileReport:
         return {"schema": _SCHEMA, **{f.name: getattr(self, f.name) for f in fields(self)}}
 
 
-def is_lone_file(path: str | os.PathLike[str]) -> bool:
-    """Return True if the suffix is that of a lone file."""
+def is_standalone_file(path: str | os.PathLike[str]) -> bool:
+    """Return True if the suffix is that of a standalone file."""
     return os.path.splitext(os.fspath(path))[1][1:] in LOADERS
 
 
 def inspect_file(path: str | os.PathLike[str]) -> FileReport:
-    """Read a lone file, as `runtime.load` finds its kernels and weights; it is mapped.
+    """Read a standalone file, as `runtime.load` finds its kernels and weights; it is mapped.
 
     Raises
     ------

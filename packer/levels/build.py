@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..elf import records as elf
+from ..elf import structures as elf
 from ..elf.object_edit import EditedObject, objects_of
 from .dispatcher import Dispatched, dispatcher
 from .lowest_only import no_machine_code, reason_of
@@ -28,7 +28,7 @@ from .variables import (
 )
 
 if TYPE_CHECKING:
-    from ..elf.records import SymbolRecord
+    from ..elf.structures import SymbolEntry
     from .table import Level
 
 # (output, objects, archives): merges objects, and all members of archives.
@@ -106,7 +106,7 @@ class LevelBuild:
         """Edit the objects, and return the functions of the dispatcher."""
         known: set[str] = set()  # variables of lower levels
         wanted: set[str] = set()
-        defined: list[dict[str, tuple[SymbolRecord, bool]]] = []
+        defined: list[dict[str, tuple[SymbolEntry, bool]]] = []
         pairs = zip(self._levels, self.objects, strict=True)
         objects = [EditedObject(path, f"the code of {level.name}") for level, path in pairs]
         align_variables(objects)
@@ -127,7 +127,7 @@ class LevelBuild:
         return list(self._dispatched(defined, wanted | self._outside.undefined))
 
     def _dispatched(
-        self, defined: Sequence[dict[str, tuple[SymbolRecord, bool]]], wanted: set[str]
+        self, defined: Sequence[dict[str, tuple[SymbolEntry, bool]]], wanted: set[str]
     ) -> Iterator[Dispatched]:
         """Yield the functions of the lowest level that other code may call.
 
@@ -209,7 +209,7 @@ def _hide_functions(found: EditedObject, prefix: str, replaced: set[str]) -> Non
 
 
 def _dispatch_initial_values(
-    found: EditedObject, functions: dict[str, tuple[SymbolRecord, bool]]
+    found: EditedObject, functions: dict[str, tuple[SymbolEntry, bool]]
 ) -> set[str]:
     """Let the initial values of shared variables name functions of the dispatcher.
 

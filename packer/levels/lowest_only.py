@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from runtime.error import ExportError
 
-from ..elf import records as elf
+from ..elf import structures as elf
 from ..elf.object_edit import EditedObject
 from .variables import places_of, variable_at
 
 if TYPE_CHECKING:
-    from ..elf.records import SectionHeader, SymbolRecord
+    from ..elf.structures import SectionHeader, SymbolEntry
     from .variables import Places
 
 _INIT_TYPES = (elf.SHT_INIT_ARRAY, elf.SHT_FINI_ARRAY, elf.SHT_PREINIT_ARRAY)
@@ -68,7 +68,7 @@ def _differs(section: SectionHeader) -> bool:
 
 def _reached_as_local(
     found: EditedObject,
-    target: SymbolRecord,
+    target: SymbolEntry,
     section: SectionHeader,
     places: Places,
 ) -> str:

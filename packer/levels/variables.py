@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..elf import records as elf
+from ..elf import structures as elf
 
 if TYPE_CHECKING:
     from ..elf.object_edit import EditedObject, Relocation
-    from ..elf.records import SymbolRecord
+    from ..elf.structures import SymbolEntry
 
 # By section the (start, end, name) of each shared variable, in order.
 Places = dict[int, list[tuple[int, int, str]]]
@@ -47,7 +47,7 @@ class Variable(NamedTuple):
     is_hidden: bool
 
 
-def shared_data(found: EditedObject) -> Iterator[tuple[int, str, SymbolRecord]]:
+def shared_data(found: EditedObject) -> Iterator[tuple[int, str, SymbolEntry]]:
     """Iterate over the variables that an object shares: index, name and symbol of each."""
     for index, name, symbol in found.globals():
         if symbol.st_shndx != elf.SHN_UNDEF and not found.is_code(symbol):
@@ -88,7 +88,7 @@ def variables_of(found: EditedObject) -> dict[str, Variable]:
 
 
 def _variable(
-    found: EditedObject, symbol: SymbolRecord, addresses: tuple[tuple[int, str | bytes], ...]
+    found: EditedObject, symbol: SymbolEntry, addresses: tuple[tuple[int, str | bytes], ...]
 ) -> Variable:
     section, data, offset = found.section_of(symbol), b"", symbol.st_value
     if section is None:  # a COMMON symbol, whose value is its alignment

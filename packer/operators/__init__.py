@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from ..modules.c_source import CSourceModule
 from .packed import pack_conv2d as pack_conv2d
 from .packed import pack_matmul as pack_matmul
-from .packed_narrow import pack_narrow_conv2d as pack_narrow_conv2d
-from .packed_narrow import pack_narrow_matmul as pack_narrow_matmul
+from .packed_lowp import pack_lowp_conv2d as pack_lowp_conv2d
+from .packed_lowp import pack_lowp_matmul as pack_lowp_matmul
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 INCLUDE = Path(__file__).parent
 
 _TILES = ("finish", "pack", "parallel", "tile")
-_NARROW_TILES = ("finish_narrow", "pack_narrow", "tile_narrow", "finish", "parallel")
+_NARROW_TILES = ("finish_lowp", "pack_lowp", "tile_lowp", "finish", "parallel")
 # The files of each operator.
 _FILES: dict[str, tuple[str, ...]] = {
     "attention": ("attention", *_TILES),
     "conv2d": ("conv2d", "depthwise", "pack_conv2d", "reorder", *_TILES),
     "elementwise": ("reorder", "parallel"),
     "matmul": ("matmul", *_TILES),
-    "narrow_conv2d": (
-        *("conv2d_narrow", "copy_narrow", "depthwise_narrow", "pack_conv2d_narrow"),
+    "lowp_conv2d": (
+        *("conv2d_lowp", "copy_lowp", "depthwise_lowp", "pack_conv2d_lowp"),
         *_NARROW_TILES,
     ),
-    "narrow_matmul": ("matmul_narrow", *_NARROW_TILES),
+    "lowp_matmul": ("matmul_lowp", *_NARROW_TILES),
     "normalize": ("normalize", "parallel"),
-    "pool": ("pool", "reorder", "parallel"),
+    "pooling": ("pooling", "reorder", "parallel"),
     "quantize": ("quantize", "parallel"),
     "reorder": ("reorder", "parallel"),
 }
@@ -51,8 +51,8 @@ def sources(*names: str) -> list[Path]:
 
     Parameters
     ----------
-    *names : {"attention", "conv2d", "elementwise", "matmul", "narrow_conv2d", \
-"narrow_matmul", "normalize", "pool", "quantize", "reorder"}
+    *names : {"attention", "conv2d", "elementwise", "matmul", "lowp_conv2d", \
+"lowp_matmul", "normalize", "pooling", "quantize", "reorder"}
         The operators; by default all. ``"matmul"`` stands for `dso_op_matmul` and its functions.
 
     Returns

@@ -1,14 +1,14 @@
 /* Convolutions: tiles read their pixels where they are, so no matrix of windows is made.
  *
- * A picture that is planar, or has too narrow a frame, is copied into the workspace first, in blocks
- * and with a frame. First layers, which have few channels, stay planar. */
+ * An image that is planar, or has too little padding, is copied into the workspace first, in blocks
+ * and with padding. First layers, which have few channels, stay planar. */
 #include "window.h"
 
 /* The view of a convolution that its items use. */
 struct plan {
   const struct dso_op_conv2d *conv;
   struct weights weights;
-  struct dso_op_picture in; /* as the tiles read it: of the caller, or in the workspace */
+  struct dso_op_image in; /* as the tiles read it: of the caller, or in the workspace */
   int is_copied;
   int64_t height, width; /* of the output; rows that are adjacent are one */
   int64_t rows, columns; /* of tiles: 1 or 2 rows of pixels each */
@@ -16,23 +16,23 @@ struct plan {
   int64_t chunks;        /* of POSITIONS tiles */
 };
 
-/* The frame that the windows read. */
-static int64_t frame_of(const struct dso_op_conv2d *conv) {
+/* The padding that the windows read. */
+static int64_t padding_of(const struct dso_op_conv2d *conv) {
   const int64_t in[2] = {conv->in.height, conv->in.width};
   const int64_t out[2] = {conv->out.height, conv->out.width};
-  int64_t frame = 0;
+  int64_t padding = 0;
   for (int d = 0; d < 2; d++) {
     const int64_t window = (conv->kernel[d] - 1) * conv->dilation[d] + 1;
     const int64_t after = (out[d] - 1) * conv->stride[d] + window - conv->pad[d] - in[d];
-    frame = max(frame, max(conv->pad[d], after));
+    padding = max(padding, max(conv->pad[d], after));
   }
-  return frame;
+  return padding;
 }
 
-/* Rows that follow each other without a gap in both pictures are one row to a window of 1 x 1. */
+/* Rows that follow each other without a gap in both images are one row to a window of 1 x 1. */
 static int is_flat(const struct plan *plan) {
   const struct dso_op_conv2d *conv = plan->conv;
-  const struct dso_op_picture *in = &plan->in, *out = &conv->out;
+  const struct dso_op_image *in = &plan->in, *out = &conv->out;
   return conv->kernel[0] == 1 && conv->kernel[1] == 1 && conv->stride[0] == 1 &&
          conv->stride[1] == 1 && in->width == out->width && in->row == in->width * in->block &&
          out->row == out->width * out->block && !conv->pad[0] && !conv->pad[1];
@@ -40,14 +40,14 @@ static int is_flat(const struct plan *plan) {
 
 static struct plan plan_of(const struct dso_op_conv2d *conv) {
   struct plan plan = {.conv = conv, .weights = weights_of(conv), .in = conv->in};
-  struct dso_op_picture *in = &plan.in;
-  const int64_t frame = frame_of(conv);
+  struct dso_op_image *in = &plan.in;
+  const int64_t padding = padding_of(conv);
   in->block = plan.weights.block;
-  plan.is_copied = conv->in.block != in->block || conv->in.frame < frame;
+  plan.is_copied = conv->in.block != in->block || conv->in.padding < padding;
   if (plan.is_copied) {
-    in->frame = frame;
-    in->row = (in->width + 2 * frame) * in->block;
-    in->plane = (in->height + 2 * frame) * in->row;
+    in->padding = padding;
+    in->row = (in->width + 2 * padding) * in->block;
+    in->plane = (in->height + 2 * padding) * in->row;
     in->batch = planes_of(in) * in->plane;
   }
   plan.height = conv->out.height;
@@ -65,36 +65,37 @@ int64_t dso_op_conv2d_workspace(const struct dso_op_conv2d *conv) {
   return plan.is_copied ? max(conv->batch, 1) * plan.in.batch : 0;
 }
 
-/* One item of the preparation: a plane of the copy, or the frame of a plane of the output. */
+/* One item of the preparation: a plane of the copy, or the padding of a plane of the output. */
 static void prepare(const void *data, int64_t index) {
   const struct plan *plan = data;
-  struct dso_op_picture from = plan->conv->in, in = plan->in, out = plan->conv->out;
+  struct dso_op_image from = plan->conv->in, in = plan->in, out = plan->conv->out;
   const int64_t copies = plan->is_copied ? planes_of(&in) : 0;
-  const int64_t planes = copies + (out.frame ? planes_of(&out) : 0);
+  const int64_t planes = copies + (out.padding ? planes_of(&out) : 0);
   const int64_t batch = index / planes, p = index % planes;
   from.data += batch * from.batch;
   if (p < copies) {
-    in.data += batch * in.batch + in.frame * (in.row + in.block);
+    in.data += batch * in.batch + in.padding * (in.row + in.block);
     for (int64_t y = 0; y < in.height; y++) dso_op_copy_row(&from, &in, p, y);
-    dso_op_write_frame(&in, p, 0);
+    dso_op_write_padding(&in, p, 0);
   } else {
     out.data += batch * out.batch;
-    dso_op_write_frame(&out, p - copies, !plan->weights.is_depthwise);
+    dso_op_write_padding(&out, p - copies, !plan->weights.is_depthwise);
   }
 }
 
 /* The first pixel that the window of output (0, 0) reads. */
 static const float *origin(const struct plan *plan, int64_t batch) {
-  const struct dso_op_picture *in = &plan->in;
-  const int64_t *pad = plan->conv->pad, frame = plan->is_copied ? in->frame : 0;
-  return in->data + batch * in->batch + (frame - pad[0]) * in->row + (frame - pad[1]) * in->block;
+  const struct dso_op_image *in = &plan->in;
+  const int64_t *pad = plan->conv->pad, padding = plan->is_copied ? in->padding : 0;
+  return in->data + batch * in->batch + (padding - pad[0]) * in->row +
+         (padding - pad[1]) * in->block;
 }
 
 /* The tiles of a chunk; `to` is the distance of output (0, 0). */
 static int positions_of(const struct plan *plan, int64_t chunk, const float *from, int64_t to,
                         struct position *positions) {
   const struct dso_op_conv2d *conv = plan->conv;
-  const struct dso_op_picture *in = &plan->in, *out = &conv->out;
+  const struct dso_op_image *in = &plan->in, *out = &conv->out;
   const int64_t tiles = plan->rows * plan->columns;
   const int64_t first = part_begin(tiles, plan->chunks, chunk);
   const int count = (int)(part_begin(tiles, plan->chunks, chunk + 1) - first);
@@ -118,7 +119,7 @@ static void convolve(const void *data, int64_t index) {
   const struct plan *plan = data;
   const struct dso_op_conv2d *conv = plan->conv;
   const struct weights *weights = &plan->weights;
-  const struct dso_op_picture *in = &plan->in, *out = &conv->out;
+  const struct dso_op_image *in = &plan->in, *out = &conv->out;
   const int64_t parts = plan->chunks * weights->panels, batch = index / parts;
   const int64_t chunk = index % parts / weights->panels, panel = index % weights->panels;
   const int64_t first = panel * PANEL, outputs = min(out->channels - first, PANEL);
@@ -162,7 +163,7 @@ int dso_op_conv2d(const struct dso_op_conv2d *conv) {
   const struct weights *weights = &plan.weights;
   const int64_t batches = max(conv->batch, 1), pixels = conv->out.height * conv->out.width;
   const int64_t prepared =
-      (plan.is_copied ? planes_of(&plan.in) : 0) + (conv->out.frame ? planes_of(&conv->out) : 0);
+      (plan.is_copied ? planes_of(&plan.in) : 0) + (conv->out.padding ? planes_of(&conv->out) : 0);
   const int64_t moved = plan.is_copied ? batches * plan.in.batch : 0;
   if (plan.is_copied) plan.in.data = conv->workspace;
   if (prepared && dso_op_parallel(prepare, &plan, batches * prepared, moved)) return -1;

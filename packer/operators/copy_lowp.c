@@ -1,7 +1,7 @@
-/* Rows of pictures of bytes from one layout to another. */
+/* Rows of images of bytes from one layout to another. */
 #include <string.h>
 
-#include "window_narrow.h"
+#include "window_lowp.h"
 
 /* Pixels of four planes as words, `step` bytes apart; planes that are missing are 0. */
 static void interleave(const uint8_t *const *planes, int64_t count, uint8_t flip, uint8_t *to,
@@ -23,9 +23,8 @@ static void interleave(const uint8_t *const *planes, int64_t count, uint8_t flip
     for (int c = 0; c < WORD; c++) to[x * step + c] = planes[c] == NULL ? 0 : planes[c][x] ^ flip;
 }
 
-void dso_op_narrow_copy_row(const struct dso_op_narrow_picture *in, const uint8_t *data,
-                            int64_t first, int64_t channels, int64_t y, uint8_t flip, uint8_t *to,
-                            int64_t block) {
+void dso_op_lowp_copy_row(const struct dso_op_lowp_image *in, const uint8_t *data, int64_t first,
+                          int64_t channels, int64_t y, uint8_t flip, uint8_t *to, int64_t block) {
   const int64_t plane = in->height * in->width;
   if (in->block > 1) {
     const uint8_t *from = data + (first / block * plane + y * in->width) * block;

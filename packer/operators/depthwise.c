@@ -64,11 +64,11 @@ INLINE int some_pixels(const struct row *row, const float *data, int64_t x, floa
   return sum_up(row, data, x, sums, step, 1), 1;
 }
 
-/* One row of outputs, with the frame on its two sides. */
+/* One row of outputs, with the padding on its two sides. */
 static void convolve_row(struct row *row, const struct place *place, const float *data, int64_t at,
                          int64_t outputs) {
-  const struct dso_op_picture *out = &row->conv->out;
-  const int64_t step = row->step, side = out->frame * out->block;
+  const struct dso_op_image *out = &row->conv->out;
+  const int64_t step = row->step, side = out->padding * out->block;
   struct position position = {.rows = 1, .at = at};
   if (row->is_direct) {
     row->out = out->data + at;
@@ -90,9 +90,9 @@ static void convolve_row(struct row *row, const struct place *place, const float
   }
 }
 
-void dso_op_depthwise(const struct dso_op_conv2d *conv, const struct dso_op_picture *in,
+void dso_op_depthwise(const struct dso_op_conv2d *conv, const struct dso_op_image *in,
                       const float *data, int64_t batch, int64_t block, int64_t y, int64_t end) {
-  const struct dso_op_picture *out = &conv->out;
+  const struct dso_op_image *out = &conv->out;
   const int64_t first = block * BLOCK, outputs = min(out->channels - first, BLOCK);
   const int64_t plane = batch * out->batch + first / out->block * out->plane;
   const struct place place = place_of(conv, first);

@@ -1,5 +1,5 @@
 /* Depthwise convolutions of 8-bit integers: a vector is adjacent channels, each with its weight. */
-#include "window_narrow.h"
+#include "window_lowp.h"
 
 /* The products of numbers of 16 bits, exact: the high halves of a are 0. */
 INLINE words times(words a, words b) {
@@ -20,7 +20,7 @@ INLINE words left_of(const uint8_t *from) {
   return left_flip(DSO_OP_INT8) ? bytes_at(from) : signs_at(from);
 }
 
-INLINE void sum_up(const struct dso_op_narrow_conv2d *conv, const uint8_t *data, int64_t step,
+INLINE void sum_up(const struct dso_op_lowp_conv2d *conv, const uint8_t *data, int64_t step,
                    const int64_t *tap, const int8_t *weight, const int32_t *b_zeros, int32_t *sums,
                    const int pixels) {
   const words zero = words_at(b_zeros);
@@ -38,9 +38,9 @@ INLINE void sum_up(const struct dso_op_narrow_conv2d *conv, const uint8_t *data,
   for (int p = 0; p < pixels; p++) store_words(sums + p * PANEL, sum[p]);
 }
 
-void dso_op_narrow_depthwise(const struct dso_op_narrow_conv2d *conv, const uint8_t *data,
-                             int64_t step, const int64_t *tap, const int8_t *weight,
-                             const int32_t *b_zeros, int pixels, int32_t *sums) {
+void dso_op_lowp_depthwise(const struct dso_op_lowp_conv2d *conv, const uint8_t *data, int64_t step,
+                           const int64_t *tap, const int8_t *weight, const int32_t *b_zeros,
+                           int pixels, int32_t *sums) {
   for (int c = 0; c < PANEL; c += LANES) {
     int p = 0;
     for (; p + 4 <= pixels; p += 4)

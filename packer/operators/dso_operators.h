@@ -104,7 +104,7 @@ struct dso_op_rescale {
 
 /* out[i][j] = sum over k of (a[i][k] - a_zero) * (b[k][j] - b_zero). Both factors are integers of 8
  * bits, or both bfloat16. */
-struct dso_op_narrow_matmul {
+struct dso_op_lowp_matmul {
   int64_t batch[2]; /* as in struct dso_op_matmul; distances are in elements */
   int64_t rows, inner, columns;
   enum dso_op_type a_type, b_type, out_type;
@@ -121,16 +121,16 @@ struct dso_op_narrow_matmul {
   void *workspace; /* aligned to 64 */
 };
 
-DSO_OP_API int dso_op_narrow_matmul(const struct dso_op_narrow_matmul *product);
-DSO_OP_API int64_t dso_op_narrow_matmul_workspace(const struct dso_op_narrow_matmul *product);
+DSO_OP_API int dso_op_lowp_matmul(const struct dso_op_lowp_matmul *product);
+DSO_OP_API int64_t dso_op_lowp_matmul_workspace(const struct dso_op_lowp_matmul *product);
 
 /* Packed: [columns / 32, rounded up][inner / 4, rounded up][32][4] of int8, with 128 less than each
  * element of uint8, and after each panel the sums of its columns, [32] of int32; or
  * [columns / 32][inner / 2][32][2] of bfloat16. The struct needs inner, columns and b_type; sizes
  * of packed factors and of this workspace are in bytes. */
-DSO_OP_API int64_t dso_op_narrow_matmul_packed_size(const struct dso_op_narrow_matmul *product);
-DSO_OP_API void dso_op_narrow_matmul_pack(const struct dso_op_narrow_matmul *product, const void *b,
-                                          int64_t b_row, int64_t b_column, void *packed);
+DSO_OP_API int64_t dso_op_lowp_matmul_packed_size(const struct dso_op_lowp_matmul *product);
+DSO_OP_API void dso_op_lowp_matmul_pack(const struct dso_op_lowp_matmul *product, const void *b,
+                                        int64_t b_row, int64_t b_column, void *packed);
 
 /* ---- Between float32 and integers of 8 bits, for adjacent elements ----
  *
@@ -143,27 +143,27 @@ DSO_OP_API int dso_op_dequantize(const void *x, int64_t count, const float *scal
 /* The scale and the zero of uint8 with which the integers reach over all of x, and 0. */
 DSO_OP_API int dso_op_quantize_range(const float *x, int64_t count, float *scale, uint8_t *zero);
 
-/* ---- Pictures ----
+/* ---- Images ----
  *
- * A picture is [batch][channels][height][width] with `block` 1 (NCHW), or
+ * An image is [batch][channels][height][width] with `block` 1 (NCHW), or
  * [batch][channels / 16, rounded up][height][width][16] with `block` 16 (NCHW16c), the fast layout.
  * Channels of the last block that are missing are 0, in inputs and outputs.
  *
- * `data` is the first pixel. `frame` is how many rows and columns of zeros surround every plane in
- * memory: a convolution whose window needs no more of them reads the picture in place, else it
- * copies the picture into the workspace first. An operator writes the frame of its output. */
-struct dso_op_picture {
+ * `data` is the first pixel. `padding` is how many rows and columns of zeros surround every plane in
+ * memory: a convolution whose window needs no more of them reads the image in place, else it
+ * copies the image into the workspace first. An operator writes the padding of its output. */
+struct dso_op_image {
   float *data;
-  int64_t channels, height, width; /* without the frame */
-  int64_t block, frame;
-  int64_t batch, plane, row; /* distances: of pictures, planes or blocks, and rows */
+  int64_t channels, height, width; /* without the padding */
+  int64_t block, padding;
+  int64_t batch, plane, row; /* distances: of images, planes or blocks, and rows */
 };
 
-/* ---- Convolution of `batch` pictures ---- */
+/* ---- Convolution of `batch` images ---- */
 
 struct dso_op_conv2d {
   int64_t batch;
-  struct dso_op_picture in, out;                     /* in.data is only read */
+  struct dso_op_image in, out;                       /* in.data is only read */
   int64_t groups;                                    /* 0 is the same as 1 */
   int64_t kernel[2], stride[2], dilation[2], pad[2]; /* y, x; pad: at the top and at the left */
   const float *weight;                               /* packed */
@@ -180,40 +180,40 @@ DSO_OP_API int64_t dso_op_conv2d_packed_size(const struct dso_op_conv2d *conv);
 DSO_OP_API void dso_op_conv2d_pack(const struct dso_op_conv2d *conv, const float *weight,
                                    float *packed);
 
-/* ---- Convolution of pictures of 8-bit integers ----
+/* ---- Convolution of images of 8-bit integers ----
  *
- * A picture is [batch][channels][height][width] with `block` 1, or [batch][channels / 32, rounded up]
+ * An image is [batch][channels][height][width] with `block` 1, or [batch][channels / 32, rounded up]
  * [height][width][32] with `block` 32; channels of the last block that are missing are 0. Groups that
- * are not depthwise have planar pictures. Outside of a picture is a_zero. */
-struct dso_op_narrow_picture {
+ * are not depthwise have planar images. Outside of an image is a_zero. */
+struct dso_op_lowp_image {
   void *data;
   int64_t channels, height, width, block;
 };
 
-struct dso_op_narrow_conv2d {
+struct dso_op_lowp_conv2d {
   int64_t batch;
-  struct dso_op_narrow_picture in, out; /* in.data is only read; float32 results are planar */
+  struct dso_op_lowp_image in, out; /* in.data is only read; float32 results are planar */
   enum dso_op_type in_type, weight_type, out_type;
   int64_t groups;                                    /* 0 is the same as 1 */
   int64_t kernel[2], stride[2], dilation[2], pad[2]; /* as in struct dso_op_conv2d */
   const void *weight;                                /* packed */
-  const void *a_zero, *b_zero;                       /* of the picture and of the weight */
+  const void *a_zero, *b_zero;                       /* of the image and of the weight */
   int64_t b_zero_step;                               /* 1: one per output channel */
   struct dso_op_rescale after;
   void *workspace;
 };
 
 /* Sizes are in bytes; packing needs channels, groups, kernel and weight_type. */
-DSO_OP_API int dso_op_narrow_conv2d(const struct dso_op_narrow_conv2d *conv);
-DSO_OP_API int64_t dso_op_narrow_conv2d_workspace(const struct dso_op_narrow_conv2d *conv);
-DSO_OP_API int64_t dso_op_narrow_conv2d_packed_size(const struct dso_op_narrow_conv2d *conv);
-DSO_OP_API void dso_op_narrow_conv2d_pack(const struct dso_op_narrow_conv2d *conv,
-                                          const void *weight, void *packed);
+DSO_OP_API int dso_op_lowp_conv2d(const struct dso_op_lowp_conv2d *conv);
+DSO_OP_API int64_t dso_op_lowp_conv2d_workspace(const struct dso_op_lowp_conv2d *conv);
+DSO_OP_API int64_t dso_op_lowp_conv2d_packed_size(const struct dso_op_lowp_conv2d *conv);
+DSO_OP_API void dso_op_lowp_conv2d_pack(const struct dso_op_lowp_conv2d *conv, const void *weight,
+                                        void *packed);
 
-/* Copy `batch` pictures from one layout to another, and write the frame of `out`. Where `out` is a
+/* Copy `batch` images from one layout to another, and write the padding of `out`. Where `out` is a
  * whole number of times as high or wide, each pixel is repeated: the nearest neighbours. */
-DSO_OP_API int dso_op_reorder(int64_t batch, const struct dso_op_picture *in,
-                              const struct dso_op_picture *out);
+DSO_OP_API int dso_op_reorder(int64_t batch, const struct dso_op_image *in,
+                              const struct dso_op_image *out);
 
 /* ---- Attention: out = softmax(scale * q * transposed k + mask) * v, for each head ---- */
 
@@ -239,18 +239,18 @@ DSO_OP_API int64_t dso_op_attention_workspace(const struct dso_op_attention *att
 
 /* ---- Pooling: the greatest value or the average of each window ---- */
 
-struct dso_op_pool {
+struct dso_op_pooling {
   int64_t batch;
-  struct dso_op_picture in, out;                     /* in.data is only read; its frame is not */
+  struct dso_op_image in, out;                       /* in.data is only read; its padding is not */
   int64_t kernel[2], stride[2], dilation[2], pad[2]; /* y, x; pad: at the top and at the left */
   int64_t pad_after[2]; /* at the bottom and at the right; read with count_padding only */
   int is_average;
-  int count_padding; /* divide by the taps in the padded picture, else by those in the picture */
+  int count_padding; /* divide by the taps in the padded image, else by those in the image */
 };
 
-/* The extents of `out` say how many windows there are. Taps outside of the picture take no part. A
- * window that is as large as the picture is a global pooling. */
-DSO_OP_API int dso_op_pool(const struct dso_op_pool *pool);
+/* The extents of `out` say how many windows there are. Taps outside of the image take no part. A
+ * window that is as large as the image is a global pooling. */
+DSO_OP_API int dso_op_pooling(const struct dso_op_pooling *pooling);
 
 /* ---- Normalization of rows: of each by its own mean, size or sum ---- */
 

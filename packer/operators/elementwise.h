@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "picture.h"
+#include "image.h"
 
 /* A function of the C library, lane by lane. */
 #define EACH_LANE(name, function)                                         \

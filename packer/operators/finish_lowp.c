@@ -1,11 +1,11 @@
-/* After the sums of a tile of narrow elements: zeros, scale, activation, rounding and the store. */
+/* After the sums of a tile of low-precision elements: zeros, scale, activation, rounding and the store. */
 #include "finish.h"
-#include "narrow.h"
+#include "lowp.h"
 
-void dso_op_narrow_zeros(struct narrow_zeros *zeros, const int32_t *column_sums, int64_t inner,
-                         int32_t a_zero, const void *b_zero, int64_t b_zero_step,
-                         enum dso_op_type b_type, const int32_t *bias, int64_t first,
-                         int64_t outputs) {
+void dso_op_lowp_zeros(struct lowp_zeros *zeros, const int32_t *column_sums, int64_t inner,
+                       int32_t a_zero, const void *b_zero, int64_t b_zero_step,
+                       enum dso_op_type b_type, const int32_t *bias, int64_t first,
+                       int64_t outputs) {
   const int32_t moved = b_type == DSO_OP_UINT8 ? 128 : 0;
   const uint32_t a = (uint32_t)a_zero;
   zeros->has_factor = 0;
@@ -23,7 +23,7 @@ void dso_op_narrow_zeros(struct narrow_zeros *zeros, const int32_t *column_sums,
 INLINE words sum_of(words a, words b) { return (words)((bits)a + (bits)b); }
 
 /* The scale of each output of a panel. */
-static void scales_of(const struct narrow_place *place, int64_t outputs, float *scale) {
+static void scales_of(const struct lowp_place *place, int64_t outputs, float *scale) {
   const struct dso_op_rescale *after = place->after;
   for (int64_t j = 0; j < PANEL; j++)
     scale[j] = after->scale == NULL
@@ -32,8 +32,7 @@ static void scales_of(const struct narrow_place *place, int64_t outputs, float *
 }
 
 /* Sums as float32, multiplied by the scale. */
-static void scale_sums(const struct narrow_place *place, int pixels, int64_t outputs,
-                       int32_t *sums) {
+static void scale_sums(const struct lowp_place *place, int pixels, int64_t outputs, int32_t *sums) {
   const struct dso_op_rescale *after = place->after;
   const int is_integer = place->zeros != NULL;
   if (!is_integer && after->scale == NULL) return;
@@ -50,7 +49,7 @@ static void scale_sums(const struct narrow_place *place, int pixels, int64_t out
 static float *floats_of(int32_t *sums) { return (float *)(void *)sums; }
 
 /* Results of 8 bits of integer sums, one byte for each: all steps in one pass. */
-static void round_sums(const struct narrow_place *place, int pixels, int64_t outputs,
+static void round_sums(const struct lowp_place *place, int pixels, int64_t outputs,
                        const int32_t *sums, uint8_t *bytes) {
   const struct dso_op_after *after = &place->after->after;
   const int32_t zero = integer_at(place->after->zero, place->type, 0);
@@ -81,7 +80,7 @@ static void round_to_bfloat16(const float *sums, int count, uint16_t *rounded) {
 }
 
 /* Copy results of `size` bytes, [pixels][PANEL], to their places. */
-INLINE void store_results(const struct narrow_place *place, const struct narrow_position *position,
+INLINE void store_results(const struct lowp_place *place, const struct lowp_position *position,
                           int64_t outputs, const uint8_t *results, const int64_t size) {
   uint8_t *out = (uint8_t *)place->out + position->at * size;
   if (!place->is_planar) {
@@ -102,7 +101,7 @@ INLINE void store_results(const struct narrow_place *place, const struct narrow_
 }
 
 /* Bias, residual and activation of float32, in `sums` or at the result's place. */
-static void finish_floats(const struct narrow_place *place, const struct narrow_position *position,
+static void finish_floats(const struct lowp_place *place, const struct lowp_position *position,
                           int64_t outputs, int32_t *sums, int is_in_place) {
   struct position floats = {.at = position->at, .rows = 1, .columns = position->columns};
   struct place to = {.after = &place->after->after,
@@ -118,10 +117,10 @@ static void finish_floats(const struct narrow_place *place, const struct narrow_
   dso_op_finish(&to, &floats, outputs, floats_of(sums));
 }
 
-void dso_op_narrow_finish(const struct narrow_place *place, const struct narrow_position *position,
-                          int64_t outputs, int32_t *sums) {
+void dso_op_lowp_finish(const struct lowp_place *place, const struct lowp_position *position,
+                        int64_t outputs, int32_t *sums) {
   const int pixels = position->columns;
-  _Alignas(64) uint8_t results[NARROW_PIXELS * PANEL * 2];
+  _Alignas(64) uint8_t results[LOWP_PIXELS * PANEL * 2];
   if (size_of(place->type) == 1) {
     round_sums(place, pixels, outputs, sums, results);
     store_results(place, position, outputs, results, 1);

@@ -1,13 +1,13 @@
-/* The loop of tile_narrow.c's kernels, SUM_UP, for one way to multiply bytes: included for each.
+/* The loop of tile_lowp.c's kernels, SUM_UP, for one way to multiply bytes: included for each.
  *
  * TARGET is an attribute of each function, DOT(sum, a, b) adds products of bytes. */
 
-INLINE TARGET void SUM_UP(const struct narrow_tile *tile, const struct narrow_position *position,
+INLINE TARGET void SUM_UP(const struct lowp_tile *tile, const struct lowp_position *position,
                           int64_t first, int32_t *sums, const int columns, const int64_t step,
                           const int is_bfloat16) {
   const uint8_t *weight = tile->weight + first * WORD;
   sums += first;
-  words sum[NARROW_PIXELS][VECTORS];
+  words sum[LOWP_PIXELS][VECTORS];
   UNROLL
   for (int p = 0; p < columns; p++) UNROLL
   for (int v = 0; v < VECTORS; v++) sum[p][v] = (words){0};

@@ -1,6 +1,6 @@
-/* Tiles of narrow elements: 8-bit integers, four of them in a word, or bfloat16, two in a word. */
-#ifndef DSO_OPERATORS_NARROW_H
-#define DSO_OPERATORS_NARROW_H
+/* Tiles of low-precision elements: 8-bit integers, four of them in a word, or bfloat16, two in a word. */
+#ifndef DSO_OPERATORS_LOWP_H
+#define DSO_OPERATORS_LOWP_H
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -70,15 +70,15 @@ INLINE words nearest(vec x) {
 /* Bytes: of a word, of a block of matrix elements, and of the weights for one word of inputs. */
 enum { WORD = 4, ROW_BLOCK = 32, WORD_PANEL = WORD * PANEL };
 
-/* Rows or pixels of a tile. Without instructions for sums of narrow products each weight is two
+/* Rows or pixels of a tile. Without instructions for sums of low-precision products each weight is two
  * vectors. */
 #if defined(__AVX512VNNI__) || (defined(__AVX512BW__) && !defined(DSO_OP_COMPILED_ONLY))
-enum { NARROW_PIXELS = 14 };
-#define NARROW_IS_TALL
+enum { LOWP_PIXELS = 14 };
+#define LOWP_IS_TALL
 #elif defined(__AVXVNNI__) && !defined(__AVX512F__)
-enum { NARROW_PIXELS = 6 };
+enum { LOWP_PIXELS = 6 };
 #else
-enum { NARROW_PIXELS = 4 };
+enum { LOWP_PIXELS = 4 };
 #endif
 
 INLINE int is_bfloat16(enum dso_op_type type) { return type == DSO_OP_BFLOAT16; }
@@ -111,34 +111,34 @@ INLINE int32_t left_zero(const void *zero, enum dso_op_type type) {
   return integer_at(zero, type, 0) + (left_flip(type) ? moved : 0);
 }
 
-/* ---- tile_narrow.c ---- */
+/* ---- tile_lowp.c ---- */
 
 /* As struct tile, in bytes and words: for each block of inputs, for each tap, for each word. */
-struct narrow_tile {
+struct lowp_tile {
   int64_t step;            /* to the next pixel */
   int64_t blocks;          /* of inputs */
   int64_t words, last;     /* in a block, and in the last one */
   int64_t taps[2], tap[2]; /* the window, and its distances: y, x */
   const uint8_t *weight;
   int is_bfloat16;
-  int is_more; /* set by dso_op_narrow_tiles: add to the sums */
+  int is_more; /* set by dso_op_lowp_tiles: add to the sums */
 };
 
-struct narrow_position {
+struct lowp_position {
   const uint8_t *data; /* of the first pixel */
   int64_t plane;       /* to the next block of inputs */
   int64_t at;          /* of its first output, in elements */
-  int columns;         /* at most NARROW_PIXELS */
+  int columns;         /* at most LOWP_PIXELS */
 };
 
 /* Integer sums become sum + added[j] + row sum * factor[j], modulo 2^32. */
-struct narrow_zeros {
+struct lowp_zeros {
   uint32_t added[PANEL], factor[PANEL];
   int has_factor;
 };
 
 /* Where results are stored. */
-struct narrow_place {
+struct lowp_place {
   const struct dso_op_rescale *after;
   enum dso_op_type type;
   void *out;
@@ -146,40 +146,39 @@ struct narrow_place {
   int64_t first;       /* the number of the panel's first output */
   int64_t padded;      /* elements that are written of a pixel, with zeros at the end; 0: outputs */
   int is_planar;
-  const struct narrow_zeros *zeros; /* of integers */
+  const struct lowp_zeros *zeros; /* of integers */
 };
 
 /* Compute and finish each of `count` positions, at most POSITIONS. */
-DSO_OP_API void dso_op_narrow_tiles(const struct narrow_tile *tile,
-                                    const struct narrow_position *positions, int count,
-                                    int64_t outputs, const struct narrow_place *place);
+DSO_OP_API void dso_op_lowp_tiles(const struct lowp_tile *tile,
+                                  const struct lowp_position *positions, int count, int64_t outputs,
+                                  const struct lowp_place *place);
 
-/* ---- finish_narrow.c ---- */
+/* ---- finish_lowp.c ---- */
 
-DSO_OP_API void dso_op_narrow_finish(const struct narrow_place *place,
-                                     const struct narrow_position *position, int64_t outputs,
-                                     int32_t *sums);
+DSO_OP_API void dso_op_lowp_finish(const struct lowp_place *place,
+                                   const struct lowp_position *position, int64_t outputs,
+                                   int32_t *sums);
 
 /* The zeros of a panel: `column_sums` of its weights, `inner` products in a sum. The zero of b is at
  * index `first`, or at 0 with a step of 0. */
-DSO_OP_API void dso_op_narrow_zeros(struct narrow_zeros *zeros, const int32_t *column_sums,
-                                    int64_t inner, int32_t a_zero, const void *b_zero,
-                                    int64_t b_zero_step, enum dso_op_type b_type,
-                                    const int32_t *bias, int64_t first, int64_t outputs);
+DSO_OP_API void dso_op_lowp_zeros(struct lowp_zeros *zeros, const int32_t *column_sums,
+                                  int64_t inner, int32_t a_zero, const void *b_zero,
+                                  int64_t b_zero_step, enum dso_op_type b_type, const int32_t *bias,
+                                  int64_t first, int64_t outputs);
 
-/* ---- pack_narrow.c ---- */
+/* ---- pack_lowp.c ---- */
 
 /* Rows of a matrix as a tile reads them: packed[inner / ROW_BLOCK bytes][rows][ROW_BLOCK]. Distances
  * are in elements; elements after the last one, up to a word, are 0. */
-DSO_OP_API void dso_op_narrow_rows(const void *from, enum dso_op_type type, int64_t row,
-                                   int64_t column, int64_t rows, int64_t inner, uint8_t *packed);
+DSO_OP_API void dso_op_lowp_rows(const void *from, enum dso_op_type type, int64_t row,
+                                 int64_t column, int64_t rows, int64_t inner, uint8_t *packed);
 
 /* A panel of weights: [inner / words][PANEL][WORD], and then for integers the sum of each column. */
-DSO_OP_API void dso_op_narrow_panel(const void *from, enum dso_op_type type, int64_t row,
-                                    int64_t column, int64_t inner, int64_t columns,
-                                    uint8_t *packed);
+DSO_OP_API void dso_op_lowp_panel(const void *from, enum dso_op_type type, int64_t row,
+                                  int64_t column, int64_t inner, int64_t columns, uint8_t *packed);
 
-INLINE int64_t narrow_panel_size(enum dso_op_type type, int64_t inner) {
+INLINE int64_t lowp_panel_size(enum dso_op_type type, int64_t inner) {
   return (ceil_div(inner, per_word(type)) + !is_bfloat16(type)) * WORD_PANEL;
 }
 

@@ -1,9 +1,9 @@
-/* Products of matrices of narrow elements: the plan of matmul.c with other tiles. */
-#include "narrow.h"
+/* Products of matrices of low-precision elements: the plan of matmul.c with other tiles. */
+#include "lowp.h"
 
 /* The view of a product that its items use; sizes and distances in bytes. */
 struct plan {
-  const struct dso_op_narrow_matmul *product;
+  const struct dso_op_lowp_matmul *product;
   int64_t batches[2], tiles, panels; /* of one product */
   int64_t chunks;                    /* of POSITIONS tiles */
   int64_t blocks;                    /* of ROW_BLOCK in a row of a */
@@ -11,35 +11,35 @@ struct plan {
   uint8_t *a, *b;
 };
 
-static struct plan plan_of(const struct dso_op_narrow_matmul *product) {
+static struct plan plan_of(const struct dso_op_lowp_matmul *product) {
   struct plan plan = {.product = product};
   for (int d = 0; d < 2; d++) plan.batches[d] = max(product->batch[d], 1);
-  plan.tiles = ceil_div(product->rows, NARROW_PIXELS);
+  plan.tiles = ceil_div(product->rows, LOWP_PIXELS);
   plan.panels = ceil_div(product->columns, PANEL);
   plan.chunks = ceil_div(plan.tiles, POSITIONS);
   plan.blocks = ceil_div(product->inner * size_of(product->a_type), ROW_BLOCK);
   plan.a_size = plan.blocks * ROW_BLOCK * product->rows;
-  plan.panel = narrow_panel_size(product->b_type, product->inner);
+  plan.panel = lowp_panel_size(product->b_type, product->inner);
   plan.b_size = product->b_is_packed ? 0 : plan.panels * plan.panel;
   return plan;
 }
 
-int64_t dso_op_narrow_matmul_workspace(const struct dso_op_narrow_matmul *product) {
+int64_t dso_op_lowp_matmul_workspace(const struct dso_op_lowp_matmul *product) {
   const struct plan plan = plan_of(product);
   return (plan.a_size + plan.b_size) * plan.batches[0] * plan.batches[1];
 }
 
-int64_t dso_op_narrow_matmul_packed_size(const struct dso_op_narrow_matmul *product) {
-  return ceil_div(product->columns, PANEL) * narrow_panel_size(product->b_type, product->inner);
+int64_t dso_op_lowp_matmul_packed_size(const struct dso_op_lowp_matmul *product) {
+  return ceil_div(product->columns, PANEL) * lowp_panel_size(product->b_type, product->inner);
 }
 
-void dso_op_narrow_matmul_pack(const struct dso_op_narrow_matmul *product, const void *b,
-                               int64_t b_row, int64_t b_column, void *packed) {
-  const int64_t size = narrow_panel_size(product->b_type, product->inner);
+void dso_op_lowp_matmul_pack(const struct dso_op_lowp_matmul *product, const void *b, int64_t b_row,
+                             int64_t b_column, void *packed) {
+  const int64_t size = lowp_panel_size(product->b_type, product->inner);
   const int64_t step = b_column * size_of(product->b_type);
   for (int64_t j = 0; j < product->columns; j += PANEL)
-    dso_op_narrow_panel((const uint8_t *)b + j * step, product->b_type, b_row, b_column,
-                        product->inner, product->columns - j, (uint8_t *)packed + j / PANEL * size);
+    dso_op_lowp_panel((const uint8_t *)b + j * step, product->b_type, b_row, b_column,
+                      product->inner, product->columns - j, (uint8_t *)packed + j / PANEL * size);
 }
 
 /* The distance of a product of the batch from the first. */
@@ -50,30 +50,29 @@ static int64_t offset(const struct plan *plan, const int64_t *distance, int64_t 
 /* One item of the preparation: a tile of a, or a panel of b. */
 static void prepare(const void *data, int64_t index) {
   const struct plan *plan = data;
-  const struct dso_op_narrow_matmul *product = plan->product;
+  const struct dso_op_lowp_matmul *product = plan->product;
   const int64_t items = plan->tiles + (plan->b_size ? plan->panels : 0);
   const int64_t batch = index / items, part = index % items, inner = product->inner;
   if (part < plan->tiles) {
     const int64_t row = part_begin(product->rows, plan->tiles, part);
     const int64_t rows = part_begin(product->rows, plan->tiles, part + 1) - row;
     const int64_t at = offset(plan, product->a_batch, batch) + row * product->a_row;
-    dso_op_narrow_rows((const uint8_t *)product->a + at * size_of(product->a_type), product->a_type,
-                       product->a_row, product->a_column, rows, inner,
-                       plan->a + batch * plan->a_size + row * plan->blocks * ROW_BLOCK);
+    dso_op_lowp_rows((const uint8_t *)product->a + at * size_of(product->a_type), product->a_type,
+                     product->a_row, product->a_column, rows, inner,
+                     plan->a + batch * plan->a_size + row * plan->blocks * ROW_BLOCK);
   } else {
     const int64_t panel = part - plan->tiles, column = panel * PANEL;
     const int64_t at = offset(plan, product->b_batch, batch) + column * product->b_column;
-    dso_op_narrow_panel((const uint8_t *)product->b + at * size_of(product->b_type),
-                        product->b_type, product->b_row, product->b_column, inner,
-                        product->columns - column,
-                        plan->b + batch * plan->b_size + panel * plan->panel);
+    dso_op_lowp_panel((const uint8_t *)product->b + at * size_of(product->b_type), product->b_type,
+                      product->b_row, product->b_column, inner, product->columns - column,
+                      plan->b + batch * plan->b_size + panel * plan->panel);
   }
 }
 
 /* One item: a panel of columns for a chunk of rows. */
 static void multiply(const void *data, int64_t index) {
   const struct plan *plan = data;
-  const struct dso_op_narrow_matmul *product = plan->product;
+  const struct dso_op_lowp_matmul *product = plan->product;
   const int64_t rows = product->rows, parts = plan->chunks * plan->panels;
   const int64_t batch = index / parts, part = index % parts;
   const int64_t chunk = part / plan->panels, panel = part % plan->panels;
@@ -83,42 +82,41 @@ static void multiply(const void *data, int64_t index) {
   const uint8_t *b = plan->b_size
                          ? plan->b + batch * plan->b_size
                          : (const uint8_t *)product->b + offset(plan, product->b_batch, batch);
-  const struct narrow_tile tile = {.step = ROW_BLOCK,
-                                   .blocks = plan->blocks,
-                                   .words = ROW_BLOCK / WORD,
-                                   .last = num_words - (plan->blocks - 1) * (ROW_BLOCK / WORD),
-                                   .taps = {1, 1},
-                                   .weight = b + panel * plan->panel,
-                                   .is_bfloat16 = is_bfloat16(product->a_type)};
-  struct narrow_zeros zeros;
+  const struct lowp_tile tile = {.step = ROW_BLOCK,
+                                 .blocks = plan->blocks,
+                                 .words = ROW_BLOCK / WORD,
+                                 .last = num_words - (plan->blocks - 1) * (ROW_BLOCK / WORD),
+                                 .taps = {1, 1},
+                                 .weight = b + panel * plan->panel,
+                                 .is_bfloat16 = is_bfloat16(product->a_type)};
+  struct lowp_zeros zeros;
   if (!tile.is_bfloat16)
-    dso_op_narrow_zeros(
-        &zeros, (const int32_t *)(const void *)(tile.weight + num_words * WORD_PANEL),
-        product->inner, left_zero(product->a_zero, product->a_type), product->b_zero,
-        product->b_zero_step, product->b_type, product->after.bias, column, columns);
-  struct narrow_position positions[POSITIONS] = {{.data = NULL}};
+    dso_op_lowp_zeros(&zeros, (const int32_t *)(const void *)(tile.weight + num_words * WORD_PANEL),
+                      product->inner, left_zero(product->a_zero, product->a_type), product->b_zero,
+                      product->b_zero_step, product->b_type, product->after.bias, column, columns);
+  struct lowp_position positions[POSITIONS] = {{.data = NULL}};
   const int64_t first = part_begin(plan->tiles, plan->chunks, chunk);
   const int64_t at = offset(plan, product->out_batch, batch) + column;
   const int count = (int)(part_begin(plan->tiles, plan->chunks, chunk + 1) - first);
   for (int i = 0; i < count; i++) {
     const int64_t row = part_begin(rows, plan->tiles, first + i);
     const int64_t height = part_begin(rows, plan->tiles, first + i + 1) - row;
-    positions[i] = (struct narrow_position){.data = plan->a + batch * plan->a_size +
-                                                    row * plan->blocks * ROW_BLOCK,
-                                            .plane = height * ROW_BLOCK,
-                                            .at = at + row * product->out_row,
-                                            .columns = (int)height};
+    positions[i] = (struct lowp_position){.data = plan->a + batch * plan->a_size +
+                                                  row * plan->blocks * ROW_BLOCK,
+                                          .plane = height * ROW_BLOCK,
+                                          .at = at + row * product->out_row,
+                                          .columns = (int)height};
   }
-  const struct narrow_place place = {.after = &product->after,
-                                     .type = product->out_type,
-                                     .out = product->out,
-                                     .step = product->out_row,
-                                     .first = column,
-                                     .zeros = tile.is_bfloat16 ? NULL : &zeros};
-  dso_op_narrow_tiles(&tile, positions, count, columns, &place);
+  const struct lowp_place place = {.after = &product->after,
+                                   .type = product->out_type,
+                                   .out = product->out,
+                                   .step = product->out_row,
+                                   .first = column,
+                                   .zeros = tile.is_bfloat16 ? NULL : &zeros};
+  dso_op_lowp_tiles(&tile, positions, count, columns, &place);
 }
 
-int dso_op_narrow_matmul(const struct dso_op_narrow_matmul *product) {
+int dso_op_lowp_matmul(const struct dso_op_lowp_matmul *product) {
   struct plan plan = plan_of(product);
   const int64_t batches = plan.batches[0] * plan.batches[1];
   const int64_t prepared = plan.tiles + (plan.b_size ? plan.panels : 0);

@@ -1,15 +1,15 @@
 /* Weights of convolutions of 8-bit integers in the order in which the tiles read them. */
 #include <string.h>
 
-#include "window_narrow.h"
+#include "window_lowp.h"
 
-int64_t dso_op_narrow_conv2d_packed_size(const struct dso_op_narrow_conv2d *conv) {
-  const struct narrow_window window = narrow_window_of(conv);
+int64_t dso_op_lowp_conv2d_packed_size(const struct dso_op_lowp_conv2d *conv) {
+  const struct lowp_window window = lowp_window_of(conv);
   return window.groups * window.panels * window.panel;
 }
 
 /* One output: `to` is its first element in a panel. */
-static void pack_output(const struct narrow_window *window, const int8_t *weight, int8_t flip,
+static void pack_output(const struct lowp_window *window, const int8_t *weight, int8_t flip,
                         int8_t *to, int32_t *sum) {
   for (int64_t b = 0; b < window->blocks; b++) {
     const int64_t count = b + 1 < window->blocks ? window->words : window->last;
@@ -24,11 +24,11 @@ static void pack_output(const struct narrow_window *window, const int8_t *weight
   }
 }
 
-void dso_op_narrow_conv2d_pack(const struct dso_op_narrow_conv2d *conv, const void *weight,
-                               void *packed) {
-  const struct narrow_window window = narrow_window_of(conv);
+void dso_op_lowp_conv2d_pack(const struct dso_op_lowp_conv2d *conv, const void *weight,
+                             void *packed) {
+  const struct lowp_window window = lowp_window_of(conv);
   const int8_t flip = (int8_t)right_flip(conv->weight_type), *from = weight;
-  memset(packed, 0, (size_t)dso_op_narrow_conv2d_packed_size(conv));
+  memset(packed, 0, (size_t)dso_op_lowp_conv2d_packed_size(conv));
   for (int64_t group = 0; group < window.groups; group++)
     for (int64_t o = 0; o < window.outputs; o++) {
       const int64_t panel = group * window.panels + o / PANEL, lane = o % PANEL;

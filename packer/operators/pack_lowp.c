@@ -1,7 +1,7 @@
-/* Matrices of narrow elements in the order in which tiles read them. */
+/* Matrices of low-precision elements in the order in which tiles read them. */
 #include <string.h>
 
-#include "narrow.h"
+#include "lowp.h"
 
 /* Rows whose elements are adjacent: whole vectors, then the rest with zeros up to a word. */
 static void copy_row(const uint8_t *from, int64_t nbytes, uint8_t flip, uint8_t *to,
@@ -16,8 +16,8 @@ static void copy_row(const uint8_t *from, int64_t nbytes, uint8_t flip, uint8_t 
   }
 }
 
-void dso_op_narrow_rows(const void *from, enum dso_op_type type, int64_t row, int64_t column,
-                        int64_t rows, int64_t inner, uint8_t *packed) {
+void dso_op_lowp_rows(const void *from, enum dso_op_type type, int64_t row, int64_t column,
+                      int64_t rows, int64_t inner, uint8_t *packed) {
   const int64_t size = size_of(type), plane = rows * ROW_BLOCK;
   const uint8_t *data = from, flip = left_flip(type);
   for (int64_t i = 0; i < rows; i++, packed += ROW_BLOCK, data += row * size) {
@@ -57,8 +57,8 @@ static void add_columns(const uint8_t *packed, int64_t num_words, int32_t *sums)
       for (int c = 0; c < WORD; c++) sums[j] += (int8_t)packed[j * WORD + c];
 }
 
-void dso_op_narrow_panel(const void *from, enum dso_op_type type, int64_t row, int64_t column,
-                         int64_t inner, int64_t columns, uint8_t *packed) {
+void dso_op_lowp_panel(const void *from, enum dso_op_type type, int64_t row, int64_t column,
+                       int64_t inner, int64_t columns, uint8_t *packed) {
   const int64_t width = min(columns, PANEL), num_words = ceil_div(inner, per_word(type));
   if (width < PANEL || inner % per_word(type)) memset(packed, 0, (size_t)(num_words * WORD_PANEL));
   if (is_bfloat16(type)) {

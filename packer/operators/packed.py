@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 PANEL = 32  # adjacent outputs of a weight
-BLOCK = 16  # adjacent channels of a picture
+BLOCK = 16  # adjacent channels of an image
 
 
 def pack_matmul(b: Any) -> Any:

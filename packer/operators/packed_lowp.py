@@ -1,6 +1,6 @@
 """The layouts of packed weights of 8-bit integers and bfloat16, written with NumPy.
 
-The C functions `dso_op_narrow_matmul_pack` and `dso_op_narrow_conv2d_pack` write the same bytes.
+The C functions `dso_op_lowp_matmul_pack` and `dso_op_lowp_conv2d_pack` write the same bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 WORD = 4  # bytes: adjacent inputs of one output
 
 
-def pack_narrow_matmul(b: Any) -> Any:
+def pack_lowp_matmul(b: Any) -> Any:
     """Pack the right factor of a matrix product of 8-bit integers or bfloat16.
 
     Parameters
@@ -57,7 +57,7 @@ def pack_narrow_matmul(b: Any) -> Any:
     return np.concatenate([packed, sums.view(np.int8)], axis=-3)
 
 
-def pack_narrow_conv2d(weight: Any, *, groups: int = 1) -> Any:
+def pack_lowp_conv2d(weight: Any, *, groups: int = 1) -> Any:
     """Pack the weight of a convolution of 8-bit integers.
 
     Parameters
@@ -95,15 +95,15 @@ def pack_narrow_conv2d(weight: Any, *, groups: int = 1) -> Any:
     return np.concatenate([*parts, sums], axis=2).ravel()
 
 
-def narrow_matmul_shape(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Return the shape of what `pack_narrow_matmul` makes of a factor of this shape."""
+def lowp_matmul_shape(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Return the shape of what `pack_lowp_matmul` makes of a factor of this shape."""
     *batch, inner, columns = shape
     words = -(-inner * itemsize // WORD) + (itemsize == 1)
     return (*batch, -(-columns // PANEL), words, PANEL, WORD)
 
 
-def narrow_conv2d_count(shape: Sequence[int], groups: int) -> int:
-    """Return how many bytes `pack_narrow_conv2d` makes of a weight of this shape."""
+def lowp_conv2d_count(shape: Sequence[int], groups: int) -> int:
+    """Return how many bytes `pack_lowp_conv2d` makes of a weight of this shape."""
     outputs, channels, *kernel = shape
     taps = kernel[0] * kernel[1]
     if groups == channels * groups == outputs > 1:

@@ -21,7 +21,7 @@ INLINE int64_t part_begin(int64_t count, int64_t parts, int64_t part) {
 /* ---- tile.c: sums over all inputs, for some pixels and one panel of outputs ---- */
 
 /* The inputs of a sum, in the order of the weights: for each block of input channels, for each tap
- * of the window, for each channel of the block. A matrix is a picture of one tap whose pixels are
+ * of the window, for each channel of the block. A matrix is an image of one tap whose pixels are
  * rows. Distances in floats. */
 struct tile {
   int64_t step, below;     /* to the next pixel in a row, and to the next row of pixels */

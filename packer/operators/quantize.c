@@ -1,5 +1,5 @@
 /* Elements between float32 and integers of 8 bits, in parts of equal size. */
-#include "narrow.h"
+#include "lowp.h"
 
 enum { PART = 1 << 14 }; /* elements of an item */
 

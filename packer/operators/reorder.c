@@ -1,7 +1,7 @@
-/* Pictures from one layout to another. */
+/* Images from one layout to another. */
 #include <string.h>
 
-#include "picture.h"
+#include "image.h"
 
 /* Planes to a block: the rows of BLOCK planes, a few pixels at once. */
 static void gather(const float *from, int64_t plane, int64_t channels, int64_t width, float *to) {
@@ -23,9 +23,9 @@ static void scatter(const float *from, int64_t width, float *to) {
   for (int64_t x = 0; x < width; x++) to[x] = from[x * BLOCK];
 }
 
-void dso_op_copy_row(const struct dso_op_picture *in, const struct dso_op_picture *out, int64_t p,
+void dso_op_copy_row(const struct dso_op_image *in, const struct dso_op_image *out, int64_t p,
                      int64_t y) {
-  const int64_t width = in->width, row = y * in->row, side = out->frame * out->block;
+  const int64_t width = in->width, row = y * in->row, side = out->padding * out->block;
   float *to = out->data + p * out->plane + y * out->row;
   if (in->block == out->block) /* channels that are missing are zeros in both */
     memcpy(to, in->data + p * in->plane + row, (size_t)(width * in->block) * sizeof *to);
@@ -37,10 +37,10 @@ void dso_op_copy_row(const struct dso_op_picture *in, const struct dso_op_pictur
   clear(to + width * out->block, side);
 }
 
-void dso_op_write_frame(const struct dso_op_picture *out, int64_t p, int sides) {
-  const int64_t side = out->frame * out->block, width = out->width * out->block;
+void dso_op_write_padding(const struct dso_op_image *out, int64_t p, int sides) {
+  const int64_t side = out->padding * out->block, width = out->width * out->block;
   float *first = out->data + p * out->plane;
-  for (int64_t y = -out->frame; y < out->height + out->frame; y++) {
+  for (int64_t y = -out->padding; y < out->height + out->padding; y++) {
     float *row = first + y * out->row;
     if (y < 0 || y >= out->height) {
       clear(row - side, width + 2 * side);
@@ -52,7 +52,7 @@ void dso_op_write_frame(const struct dso_op_picture *out, int64_t p, int sides) 
 }
 
 struct copy {
-  const struct dso_op_picture *in, *out;
+  const struct dso_op_image *in, *out;
 };
 
 /* Repeat each pixel of a row. The row is moved to its end first, so that none is overwritten. */
@@ -67,15 +67,15 @@ static void widen(float *row, int64_t width, int64_t block, int64_t times) {
   }
 }
 
-/* One plane or block of one picture. */
+/* One plane or block of one image. */
 static void copy(const void *data, int64_t index) {
   const struct copy *copied = data;
   const int64_t planes = planes_of(copied->out), batch = index / planes, p = index % planes;
-  struct dso_op_picture in = *copied->in, out = *copied->out;
+  struct dso_op_image in = *copied->in, out = *copied->out;
   in.data += batch * in.batch;
   out.data += batch * out.batch;
   const int64_t tall = out.height / max(in.height, 1), wide = out.width / max(in.width, 1);
-  struct dso_op_picture rows = out; /* every `tall`-th row */
+  struct dso_op_image rows = out; /* every `tall`-th row */
   rows.row *= tall;
   for (int64_t y = 0; y < in.height; y++) {
     dso_op_copy_row(&in, &rows, p, y);
@@ -84,11 +84,10 @@ static void copy(const void *data, int64_t index) {
     for (int64_t i = 1; i < tall; i++)
       memcpy(row + i * out.row, row, (size_t)(out.width * out.block) * sizeof *row);
   }
-  dso_op_write_frame(&out, p, 1);
+  dso_op_write_padding(&out, p, 1);
 }
 
-int dso_op_reorder(int64_t batch, const struct dso_op_picture *in,
-                   const struct dso_op_picture *out) {
+int dso_op_reorder(int64_t batch, const struct dso_op_image *in, const struct dso_op_image *out) {
   const struct copy copied = {in, out};
   const int64_t planes = planes_of(out);
   return dso_op_parallel(copy, &copied, batch * planes,

@@ -1,11 +1,11 @@
-/* Sums of products of narrow elements for one tile, by words: a word of inputs times a word of each
+/* Sums of products of low-precision elements for one tile, by words: a word of inputs times a word of each
  * weight in a vector is added to 32-bit sums. */
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <stdatomic.h>
 #endif
 
-#include "narrow.h"
+#include "lowp.h"
 
 enum { BLOCKS_AT_ONCE = 24 }; /* of ROW_BLOCK bytes: their weights stay in the nearest cache */
 
@@ -101,14 +101,14 @@ INLINE words dot_bfloat16(words sum, words a, words b) {
 
 /* ---- Kernels ---- */
 
-typedef void kernel(const struct narrow_tile *tile, const struct narrow_position *position,
+typedef void kernel(const struct lowp_tile *tile, const struct lowp_position *position,
                     int64_t first, int32_t *sums);
 
-#define KERNEL(name, columns, step, is_bfloat16)                                             \
-  TARGET static void name##_##columns(const struct narrow_tile *tile,                        \
-                                      const struct narrow_position *position, int64_t first, \
-                                      int32_t *sums) {                                       \
-    SUM_UP(tile, position, first, sums, columns, step, is_bfloat16);                         \
+#define KERNEL(name, columns, step, is_bfloat16)                                           \
+  TARGET static void name##_##columns(const struct lowp_tile *tile,                        \
+                                      const struct lowp_position *position, int64_t first, \
+                                      int32_t *sums) {                                     \
+    SUM_UP(tile, position, first, sums, columns, step, is_bfloat16);                       \
   }
 #define FOUR(name, step, is_bfloat16) \
   KERNEL(name, 1, step, is_bfloat16)  \
@@ -119,35 +119,35 @@ typedef void kernel(const struct narrow_tile *tile, const struct narrow_position
   FOUR(name, step, is_bfloat16)      \
   KERNEL(name, 5, step, is_bfloat16) \
   KERNEL(name, 6, step, is_bfloat16)
-#if defined(NARROW_IS_TALL)
-#define KERNELS(name, step, is_bfloat16)                                        \
-  SIX(name, step, is_bfloat16)                                                  \
-  KERNEL(name, 7, step, is_bfloat16)                                            \
-  KERNEL(name, 8, step, is_bfloat16)                                            \
-  KERNEL(name, 9, step, is_bfloat16)                                            \
-  KERNEL(name, 10, step, is_bfloat16)                                           \
-  KERNEL(name, 11, step, is_bfloat16)                                           \
-  KERNEL(name, 12, step, is_bfloat16)                                           \
-  KERNEL(name, 13, step, is_bfloat16)                                           \
-  KERNEL(name, 14, step, is_bfloat16)                                           \
-  static kernel *const name[NARROW_PIXELS] = {                                  \
-      name##_1, name##_2, name##_3,  name##_4,  name##_5,  name##_6,  name##_7, \
-      name##_8, name##_9, name##_10, name##_11, name##_12, name##_13, name##_14};
+#if defined(LOWP_IS_TALL)
+#define KERNELS(name, step, is_bfloat16)                                                          \
+  SIX(name, step, is_bfloat16)                                                                    \
+  KERNEL(name, 7, step, is_bfloat16)                                                              \
+  KERNEL(name, 8, step, is_bfloat16)                                                              \
+  KERNEL(name, 9, step, is_bfloat16)                                                              \
+  KERNEL(name, 10, step, is_bfloat16)                                                             \
+  KERNEL(name, 11, step, is_bfloat16)                                                             \
+  KERNEL(name, 12, step, is_bfloat16)                                                             \
+  KERNEL(name, 13, step, is_bfloat16)                                                             \
+  KERNEL(name, 14, step, is_bfloat16)                                                             \
+  static kernel *const name[LOWP_PIXELS] = {name##_1,  name##_2,  name##_3,  name##_4, name##_5,  \
+                                            name##_6,  name##_7,  name##_8,  name##_9, name##_10, \
+                                            name##_11, name##_12, name##_13, name##_14};
 #elif defined(__AVXVNNI__) && !defined(__AVX512F__)
-#define KERNELS(name, step, is_bfloat16)                                    \
-  SIX(name, step, is_bfloat16)                                              \
-  static kernel *const name[NARROW_PIXELS] = {name##_1, name##_2, name##_3, \
-                                              name##_4, name##_5, name##_6};
+#define KERNELS(name, step, is_bfloat16)                                  \
+  SIX(name, step, is_bfloat16)                                            \
+  static kernel *const name[LOWP_PIXELS] = {name##_1, name##_2, name##_3, \
+                                            name##_4, name##_5, name##_6};
 #else
 #define KERNELS(name, step, is_bfloat16) \
   FOUR(name, step, is_bfloat16)          \
-  static kernel *const name[NARROW_PIXELS] = {name##_1, name##_2, name##_3, name##_4};
+  static kernel *const name[LOWP_PIXELS] = {name##_1, name##_2, name##_3, name##_4};
 #endif
 
 #define TARGET
 #define DOT dot_bytes
 #define SUM_UP sum_up
-#include "kernels_narrow.h"
+#include "kernels_lowp.h"
 KERNELS(bytes, ROW_BLOCK, 0)
 KERNELS(bytes_apart, tile->step, 0)
 KERNELS(rounded, ROW_BLOCK, 1)
@@ -161,7 +161,7 @@ KERNELS(rounded, ROW_BLOCK, 1)
 #define DOT dot_found
 #define SUM_UP found_sum_up
 TARGET INLINE words dot_found(words sum, words a, words b) { return DOT_IF_FOUND(sum, a, b); }
-#include "kernels_narrow.h"
+#include "kernels_lowp.h"
 KERNELS(found_bytes, ROW_BLOCK, 0)
 KERNELS(found_bytes_apart, tile->step, 0)
 
@@ -178,7 +178,7 @@ static int has_dot(void) {
 }
 #endif
 
-static kernel *const *kernels_of(const struct narrow_tile *tile) {
+static kernel *const *kernels_of(const struct lowp_tile *tile) {
   if (tile->is_bfloat16) return rounded;
 #if defined(DOT_IF_FOUND)
   if (has_dot()) return tile->step == ROW_BLOCK ? found_bytes : found_bytes_apart;
@@ -189,7 +189,7 @@ static kernel *const *kernels_of(const struct narrow_tile *tile) {
 /* ---- Tiles ---- */
 
 /* The sum of all bytes that a pixel's window has. */
-static uint32_t row_sum(const struct narrow_tile *tile, const uint8_t *data, int64_t plane) {
+static uint32_t row_sum(const struct lowp_tile *tile, const uint8_t *data, int64_t plane) {
   const words ones = (words){0} + 0x01010101;
   words sum = {0};
   for (int64_t i = 0; i < tile->blocks; i++, data += plane)
@@ -208,23 +208,23 @@ static uint32_t row_sum(const struct narrow_tile *tile, const uint8_t *data, int
   return all;
 }
 
-static void add_row_terms(const struct narrow_tile *tile, const struct narrow_position *position,
-                          const struct narrow_zeros *zeros, int32_t *sums) {
+static void add_row_terms(const struct lowp_tile *tile, const struct lowp_position *position,
+                          const struct lowp_zeros *zeros, int32_t *sums) {
   for (int p = 0; p < position->columns; p++, sums += PANEL) {
     const uint32_t row = row_sum(tile, position->data + p * tile->step, position->plane);
     for (int j = 0; j < PANEL; j++) sums[j] = (int32_t)((uint32_t)sums[j] + row * zeros->factor[j]);
   }
 }
 
-void dso_op_narrow_tiles(const struct narrow_tile *tile, const struct narrow_position *positions,
-                         int count, int64_t outputs, const struct narrow_place *place) {
-  _Alignas(64) int32_t sums[POSITIONS * NARROW_PIXELS * PANEL];
+void dso_op_lowp_tiles(const struct lowp_tile *tile, const struct lowp_position *positions,
+                       int count, int64_t outputs, const struct lowp_place *place) {
+  _Alignas(64) int32_t sums[POSITIONS * LOWP_PIXELS * PANEL];
   const int64_t taps = tile->taps[0] * tile->taps[1], size = tile->words * taps; /* of a block */
   const int64_t max_words = BLOCKS_AT_ONCE * ROW_BLOCK / WORD;
   const int64_t parts = count > 1 ? ceil_div(tile->blocks, max(max_words / max(size, 1), 1)) : 1;
   const int64_t blocks = max(ceil_div(tile->blocks, max(parts, 1)), 1);
   kernel *const *kernels = kernels_of(tile);
-  struct narrow_tile some = *tile;
+  struct lowp_tile some = *tile;
   for (int64_t first = 0; first == 0 || first < tile->blocks; first += blocks) {
     const int is_last = first + blocks >= tile->blocks;
     some.is_more = first > 0;
@@ -232,15 +232,15 @@ void dso_op_narrow_tiles(const struct narrow_tile *tile, const struct narrow_pos
     some.last = is_last ? tile->last : tile->words;
     some.weight = tile->weight + first * size * WORD_PANEL;
     for (int i = 0; i < count; i++) {
-      struct narrow_position position = positions[i];
-      int32_t *of_position = sums + (parts > 1 ? i * NARROW_PIXELS * PANEL : 0);
+      struct lowp_position position = positions[i];
+      int32_t *of_position = sums + (parts > 1 ? i * LOWP_PIXELS * PANEL : 0);
       position.data += first * position.plane;
       for (int64_t o = 0; o < outputs; o += VECTORS * LANES)
         kernels[position.columns - 1](&some, &position, o, of_position);
       if (!is_last) continue;
       if (place->zeros != NULL && place->zeros->has_factor)
         add_row_terms(tile, &positions[i], place->zeros, of_position);
-      dso_op_narrow_finish(place, &position, outputs, of_position);
+      dso_op_lowp_finish(place, &position, outputs, of_position);
     }
   }
 }

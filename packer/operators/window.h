@@ -2,7 +2,7 @@
 #ifndef DSO_OPERATORS_WINDOW_H
 #define DSO_OPERATORS_WINDOW_H
 
-#include "picture.h"
+#include "image.h"
 
 /* Panels read the blocks of input channels that their groups have; all read equally many blocks. */
 struct weights {
@@ -52,7 +52,7 @@ INLINE int64_t panel_size(const struct weights *weights) {
 }
 
 INLINE struct place place_of(const struct dso_op_conv2d *conv, int64_t first) {
-  const struct dso_op_picture *out = &conv->out;
+  const struct dso_op_image *out = &conv->out;
   return (struct place){.after = &conv->after,
                         .out = out->data,
                         .step = out->block,
@@ -63,9 +63,9 @@ INLINE struct place place_of(const struct dso_op_conv2d *conv, int64_t first) {
                         .is_padded = 1};
 }
 
-/* depthwise.c: rows y ... end - 1 of one block of channels, with the frame on their two sides. `data`
+/* depthwise.c: rows y ... end - 1 of one block of channels, with the padding on their two sides. `data`
  * is the first pixel that the window reads for output (0, 0), in `in`'s layout. */
-DSO_OP_API void dso_op_depthwise(const struct dso_op_conv2d *conv, const struct dso_op_picture *in,
+DSO_OP_API void dso_op_depthwise(const struct dso_op_conv2d *conv, const struct dso_op_image *in,
                                  const float *data, int64_t batch, int64_t block, int64_t y,
                                  int64_t end);
 

@@ -1,12 +1,12 @@
-/* The view of a convolution of 8-bit integers that conv2d_narrow.c, depthwise_narrow.c and their
+/* The view of a convolution of 8-bit integers that conv2d_lowp.c, depthwise_lowp.c and their
  * packing share. */
 #ifndef DSO_OPERATORS_WINDOW_NARROW_H
 #define DSO_OPERATORS_WINDOW_NARROW_H
 
-#include "narrow.h"
+#include "lowp.h"
 
 /* Each group is a separate convolution. A depthwise one has a block of channels as its group. */
-struct narrow_window {
+struct lowp_window {
   int64_t groups, channels, outputs; /* of one group */
   int64_t block, blocks;             /* of channels as the tiles read them, in a group */
   int64_t words, last;               /* in a block, and in the last one */
@@ -15,14 +15,14 @@ struct narrow_window {
   int is_depthwise; /* [taps][PANEL], then the sums */
 };
 
-INLINE struct narrow_window narrow_window_of(const struct dso_op_narrow_conv2d *conv) {
+INLINE struct lowp_window lowp_window_of(const struct dso_op_lowp_conv2d *conv) {
   const int64_t groups = max(conv->groups, 1), all = conv->in.channels;
-  struct narrow_window window = {.groups = groups,
-                                 .channels = all / groups,
-                                 .outputs = conv->out.channels / groups,
-                                 .taps = conv->kernel[0] * conv->kernel[1],
-                                 .is_depthwise =
-                                     groups > 1 && groups == all && groups == conv->out.channels};
+  struct lowp_window window = {.groups = groups,
+                               .channels = all / groups,
+                               .outputs = conv->out.channels / groups,
+                               .taps = conv->kernel[0] * conv->kernel[1],
+                               .is_depthwise =
+                                   groups > 1 && groups == all && groups == conv->out.channels};
   if (window.is_depthwise) {
     window.groups = 1, window.channels = window.outputs = all;
     window.block = PANEL, window.blocks = window.panels = ceil_div(all, PANEL);
@@ -40,18 +40,17 @@ INLINE struct narrow_window narrow_window_of(const struct dso_op_narrow_conv2d *
   return window;
 }
 
-/* copy_narrow.c: copy row y of channels `first` ... first + channels - 1 of a picture, at most a block
+/* copy_lowp.c: copy row y of channels `first` ... first + channels - 1 of an image, at most a block
  * of them, to pixels of `block` bytes; missing channels are 0. */
-DSO_OP_API void dso_op_narrow_copy_row(const struct dso_op_narrow_picture *in, const uint8_t *data,
-                                       int64_t first, int64_t channels, int64_t y, uint8_t flip,
-                                       uint8_t *to, int64_t block);
+DSO_OP_API void dso_op_lowp_copy_row(const struct dso_op_lowp_image *in, const uint8_t *data,
+                                     int64_t first, int64_t channels, int64_t y, uint8_t flip,
+                                     uint8_t *to, int64_t block);
 
-/* depthwise_narrow.c: sums[pixels][PANEL] of a block of channels, for some pixels of a row. `data` is
+/* depthwise_lowp.c: sums[pixels][PANEL] of a block of channels, for some pixels of a row. `data` is
  * the first pixel that the window of the first one reads, `step` the distance of pixels, and `tap`
  * those of the window. */
-DSO_OP_API void dso_op_narrow_depthwise(const struct dso_op_narrow_conv2d *conv,
-                                        const uint8_t *data, int64_t step, const int64_t *tap,
-                                        const int8_t *weight, const int32_t *b_zeros, int pixels,
-                                        int32_t *sums);
+DSO_OP_API void dso_op_lowp_depthwise(const struct dso_op_lowp_conv2d *conv, const uint8_t *data,
+                                      int64_t step, const int64_t *tap, const int8_t *weight,
+                                      const int32_t *b_zeros, int pixels, int32_t *sums);
 
 #endif

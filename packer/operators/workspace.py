@@ -1,4 +1,4 @@
-"""How much workspace operators need, in floats; those of narrow elements in bytes.
+"""How much workspace operators need, in floats; those of low-precision elements in bytes.
 
 The C functions ``dso_op_NAME_workspace`` return as much or less: these are the counts of the level
 that needs most, for libraries with code for several.
@@ -7,16 +7,16 @@ that needs most, for libraries with code for several.
 from __future__ import annotations
 
 from .packed import BLOCK, PANEL
-from .packed_narrow import WORD
+from .packed_lowp import WORD
 
 _ROW_BLOCK = 64  # bytes of a row that are adjacent
 _FEWEST_PACKED_ROWS = 12  # twice PIXELS of vector.h, where that is least
 
 
-def frame_of_conv2d(
+def padding_of_conv2d(
     extent: int, output: int, kernel: int, stride: int, dilation: int, pad: int
 ) -> int:
-    """Return how many zeros beside the picture the windows read, along one dimension.
+    """Return how many zeros beside the image the windows read, along one dimension.
 
     Parameters
     ----------
@@ -30,21 +30,21 @@ def frame_of_conv2d(
 
 
 def conv2d_workspace(
-    channels: int, height: int, width: int, *, block: int, frame: int, groups: int, needs: int
+    channels: int, height: int, width: int, *, block: int, padding: int, groups: int, needs: int
 ) -> int:
-    """Count the floats of one picture.
+    """Count the floats of one image.
 
     Parameters
     ----------
-    channels, height, width, block, frame : int
+    channels, height, width, block, padding : int
         Of the input.
     groups : int
         Of the convolution.
     needs : int
-        The frame that the windows read: the greatest of `frame_of_conv2d`.
+        The padding that the windows read: the greatest of `padding_of_conv2d`.
     """
     wanted = 1 if block == 1 and channels < BLOCK and groups == 1 else BLOCK
-    if block == wanted and frame >= needs:
+    if block == wanted and padding >= needs:
         return 0
     return _up(channels, wanted) * (height + 2 * needs) * (width + 2 * needs) * wanted
 
@@ -93,8 +93,8 @@ def _up(count: int, size: int) -> int:
     return -(-count // size)
 
 
-def narrow_panels(inner: int, columns: int, size: int) -> int:
-    """Count the bytes of a packed right factor of narrow elements.
+def lowp_panels(inner: int, columns: int, size: int) -> int:
+    """Count the bytes of a packed right factor of low-precision elements.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ def narrow_panels(inner: int, columns: int, size: int) -> int:
     return _up(columns, PANEL) * words * PANEL * WORD
 
 
-def narrow_matmul_workspace(rows: int, inner: int, columns: int, size: int) -> int:
-    """Count the bytes of one product of narrow elements.
+def lowp_matmul_workspace(rows: int, inner: int, columns: int, size: int) -> int:
+    """Count the bytes of one product of low-precision elements.
 
     Parameters
     ----------
@@ -118,13 +118,13 @@ def narrow_matmul_workspace(rows: int, inner: int, columns: int, size: int) -> i
         Bytes of an element: 1 or 2.
     """
     a = _up(inner * size, _ROW_BLOCK) * _ROW_BLOCK * rows
-    return a + narrow_panels(inner, columns, size)
+    return a + lowp_panels(inner, columns, size)
 
 
-def narrow_conv2d_workspace(
+def lowp_conv2d_workspace(
     channels: int, height: int, width: int, *, block: int, groups: int, is_depthwise: bool
 ) -> int:
-    """Count the bytes of one picture of 8-bit integers.
+    """Count the bytes of one image of 8-bit integers.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from runtime.device.kernel_source import TAGS, left_out
-from runtime.device.lone_files import DEVICE_CODE, kernels_of_file, load_file
+from runtime.device.standalone_files import DEVICE_CODE, kernels_of_file, load_file
 from runtime.error import BlobFormatError, ExportError
 from runtime.module import Module
 from runtime.modules.device import LAUNCHED, FunctionInfo

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from runtime.device.lone_files import DEVICE_CODE
+from runtime.device.standalone_files import DEVICE_CODE
 from runtime.module import Module
 
 from ..declare.automatic import names_defined

@@ -48,7 +48,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__getattr__("__all__")})
 
 
-def _imported_late(file: str, name: str) -> Callable[..., Any]:
+def _imported_lazily(file: str, name: str) -> Callable[..., Any]:
     """Make a function that imports another one when it is called."""
 
     def call(*args: Any) -> Any:
@@ -78,9 +78,9 @@ def _wrap_functions(*args: Any) -> Any:
 
 
 upper_floors.update(
-    copy_module=_imported_late("interchange", "copy_module"),
+    copy_module=_imported_lazily("interchange", "copy_module"),
     export_library=_export_library,
     load_from_bytes=load_from_bytes,
-    reduce_module=_imported_late("interchange", "reduce_module"),
+    reduce_module=_imported_lazily("interchange", "reduce_module"),
     wrap_functions=_wrap_functions,
 )

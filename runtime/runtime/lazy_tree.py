@@ -47,7 +47,7 @@ def tree_of(library: Library, node: Module) -> Module:
         raise LibraryLoadError(f"{library.path}: {what}", path=library.path, reason="blob")
     forget_offers()
     ((symbol, data),) = blobs.items()
-    root = LateTree(library, symbol, data).load(structure, node)
+    root = LazyTree(library, symbol, data).load(structure, node)
     if library.data(LIBRARY_METADATA) is not None:
         root._described_by = library
     return root
@@ -60,7 +60,7 @@ def with_key(root: Module | None) -> Module | None:
     return root
 
 
-class LateTree:
+class LazyTree:
     """A parsed blob, until its modules are made.
 
     `load` makes those that cannot wait: the root, libraries in the tree, and modules of types that
@@ -97,7 +97,7 @@ class LateTree:
         else:
             self._library = node
         if root is node or not root._carries_imports:
-            root._late_tree = self
+            root._lazy_tree = self
         root._encrypted = encrypted
         return root
 
@@ -117,7 +117,7 @@ class LateTree:
         from .blob import Blob, Entry, link_tree
 
         with _lock:
-            if root._late_tree is None:
+            if root._lazy_tree is None:
                 return
             entries = []
             for place, (key, offset, nbytes, made, is_carried) in enumerate(self._entries):
@@ -126,7 +126,7 @@ class LateTree:
                 entries.append(Entry(key, module, offset, nbytes))
             blob = Blob(entries, self._row_ptr, self._indices, dialect=self._dialect)
             link_tree(blob, self._library or root)
-            root._late_tree = None
+            root._lazy_tree = None
 
     def _module(
         self, key: str, offset: int, nbytes: int, made: Module | None, is_carried: bool

@@ -9,7 +9,7 @@ from _thread import RLock
 from _weakref import _remove_dead_weakref, ref  # type: ignore[attr-defined]
 
 from ._core import Library, has_variable
-from .late_tree import tree_of, with_key
+from .lazy_tree import tree_of, with_key
 from .library import LibraryModule
 from .module import preorder
 
@@ -49,7 +49,7 @@ def load(
     weights: Literal["map", "copy"] = "map",
     key: KeySource | None = None,
 ) -> Module:
-    """Load a packed library, or a lone file of device code or weights.
+    """Load a packed library, or a standalone file of device code or weights.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def load(
         missing. It is checked before its code runs. Reason ``"busy"``: the file was replaced during
         8 attempts to open it within a second; load it again.
     BlobFormatError
-        Its blob, or the lone file, is malformed.
+        Its blob, or the standalone file, is malformed.
     LoaderNotFoundError
         Its blob contains a type without a loader, and the library has no manifest.
     FunctionNotFoundError
@@ -127,10 +127,10 @@ def load(
     if not isinstance(functions, Mapping | None):
         raise TypeError(f"functions: expected a mapping of names to C types, found {functions!r}")
     if os.path.splitext(text := os.fsdecode(name))[1] in _LONE_FILES:
-        from .device.lone_files import load_file
+        from .device.standalone_files import load_file
 
         if functions:
-            raise ValueError(f"{text}: functions: expected a library, found a lone file")
+            raise ValueError(f"{text}: functions: expected a library, found a standalone file")
         return load_file(text, _verified_bytes(text, trust) if _is_asked(trust, weights) else None)
     with _lock:
         if _is_asked(trust, weights) or _is_hardened():

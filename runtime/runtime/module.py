@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._core import Library
     from .graph.model_record import ModelRecord, TensorInfo
     from .graph.timing import BenchmarkResult
-    from .late_tree import LateTree
+    from .lazy_tree import LazyTree
     from .serial.data_file import DataFile
     from .serial.stream import Writer
     from .tensors.tensor import Tensor
@@ -51,9 +51,9 @@ class Module:
     type_key: str = "module"
     property_mask: int = RUNNABLE
 
-    # The imports, which `_late_tree` makes when they are first requested.
+    # The imports, which `_lazy_tree` makes when they are first requested.
     _linked: list[Module]
-    _late_tree: LateTree | None = None
+    _lazy_tree: LazyTree | None = None
     _found: tuple[int, dict[str, Callable[..., Any]]]
     # True if its payload contains its imports, so that they are not entries of a blob.
     _carries_imports = False
@@ -197,8 +197,8 @@ class Module:
 
     @property
     def _imports(self) -> list[Module]:
-        if self._late_tree is not None:
-            self._late_tree.link(self)
+        if self._lazy_tree is not None:
+            self._lazy_tree.link(self)
         return self._linked
 
     @property

@@ -7,7 +7,7 @@ from _thread import RLock
 from ._core import SystemLibrary
 from .abi import RUNNABLE
 from .error import FunctionNotFoundError
-from .late_tree import tree_of, with_key
+from .lazy_tree import tree_of, with_key
 from .library import LibraryModule, why_left_out
 from .module import Module
 

@@ -10,7 +10,7 @@
 #include "abi/heap.h"
 #include "abi/object.h"
 #include "abi/raised.h"
-#include "module/host.h"
+#include "module/embedder.h"
 #include "module/tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
@@ -135,7 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
   size_t start = blob_nbytes + sizeof mark - 1;
   uint64_t seed = nbytes;
   for (size_t i = 0; i < nbytes; i++) seed = seed * 1099511628211u ^ data[i];
-  host_install();
+  embedder_install();
   for (int i = 0; i < 2; i++) {
     if (seed % 8 == 0) (void)heap_fail_at(1 + (long)(seed >> 32) % 60);
     load(i == 0 ? "__tvm_dev_mblob" : "__tvm_ffi__library_bin", data, blob_nbytes,

@@ -9,7 +9,7 @@
 
 #include "bytecode/program.h"
 #include "abi/heap.h"
-#include "abi/host.h"
+#include "abi/embedder.h"
 #include "abi/raised.h"
 #include "module/global.h"
 

@@ -5,7 +5,7 @@
 #include "abi/heap.h"
 #include "abi/object.h"
 #include "abi/raised.h"
-#include "module/host.h"
+#include "module/embedder.h"
 #include "module/module.h"
 #include "types/families.h"
 
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
   uint8_t *file = malloc(nbytes > 0 ? nbytes : 1); /* its end is the end of a block */
   if (nbytes > 0) memcpy(file, data, nbytes);
   struct reader reader = {.bytes = file, .end = nbytes, .where = "fuzz", .is_last_entry = 1};
-  host_install();
+  embedder_install();
   if (nbytes % 16 == 0) (void)heap_fail_at(1 + (long)(nbytes / 16 % 20));
   if (load_safetensors(&reader, key, &module) != 0) check_raised();
   else if (module->type->visit_weights(module, read_weight, module) != 0) check_raised();

@@ -17,7 +17,7 @@ import runtime
 from packer.inspect.payload import fields_of
 from runtime.blob import dump, link_tree, parse
 from runtime.device.kernel_meta import read_meta
-from runtime.device.lone_files import load_file
+from runtime.device.standalone_files import load_file
 from runtime.interchange import rebuild_module
 from runtime.serial.manifest import parse_manifest
 
@@ -200,7 +200,7 @@ CUBINS = ("sm_80", "sm_80.cuda12")
 
 
 def read_kernels(path: Path) -> None:
-    """Load a lone file of device code."""
+    """Load a standalone file of device code."""
     read_tree(load_file(str(path)))
 
 

@@ -37,10 +37,10 @@ def probe(library: Library) -> Callable[[str], Function]:
 
 
 @pytest.fixture(scope="session")
-def pool_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """pool_probe.c, with the parts of the core that it calls."""
+def launch_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """launch_probe.c, with the parts of the core that it calls."""
     output = tmp_path_factory.mktemp("pool") / "pool.so"
-    return compile_part(C_SOURCES / "pool_probe.c", output)
+    return compile_part(C_SOURCES / "launch_probe.c", output)
 
 
 @pytest.fixture

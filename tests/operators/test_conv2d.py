@@ -9,8 +9,8 @@ import pytest
 
 from packer.operators import pack_conv2d
 
+from ..support.images import Memory, Window, conv2d, conv2d_struct
 from ..support.operators import ACTIVATIONS, Epilogue, assert_close, pointer
-from ..support.pictures import Memory, Window, conv2d, conv2d_struct
 
 ONE = Window(kernel=(1, 1), pads=(0, 0, 0, 0))
 
@@ -19,7 +19,7 @@ CASES = {
     "3x3": ((1, 32, 7, 7), 64, Window()),
     "3x3 of odd extents": ((2, 19, 9, 13), 21, Window()),
     "3x3 of stride 2": ((1, 32, 14, 14), 32, Window(stride=(2, 2))),
-    "3x3 of stride 2 for an odd picture": ((1, 18, 15, 29), 40, Window(stride=(2, 2))),
+    "3x3 of stride 2 for an odd image": ((1, 18, 15, 29), 40, Window(stride=(2, 2))),
     "3x3 of stride 3": ((1, 17, 14, 22), 8, Window(stride=(3, 3))),
     "different strides": ((1, 20, 9, 23), 33, Window(stride=(2, 1), pads=(0, 1, 2, 0))),
     "first layer": ((2, 3, 24, 30), 32, Window((7, 7), (2, 2), pads=(3, 3, 3, 3))),
@@ -35,7 +35,7 @@ CASES = {
     "narrow": ((1, 16, 50, 1), 16, Window((3, 1), pads=(1, 0, 1, 0))),
     "one pixel": ((1, 40, 1, 1), 33, Window()),
     "pads at one side": ((1, 16, 8, 8), 32, Window(pads=(2, 0, 0, 3))),
-    "window as large as the picture": ((1, 35, 6, 6), 32, Window((6, 6), pads=(0, 0, 0, 0))),
+    "window as large as the image": ((1, 35, 6, 6), 32, Window((6, 6), pads=(0, 0, 0, 0))),
     "many inputs": ((1, 300, 6, 20), 32, Window()),
     "2 groups": ((1, 64, 8, 8), 64, Window(groups=2)),
     "groups of odd sizes": ((1, 30, 7, 9), 50, Window(groups=5)),
@@ -52,29 +52,29 @@ CASES = {
         (1, 16, 12, 12), 16, Window(dilation=(2, 2), pads=(2, 2, 2, 2), groups=16),
     ),
 }  # fmt: skip
-LAYOUTS = {"blocks": (16, 0), "framed blocks": (16, 2), "planes": (1, 0), "framed planes": (1, 1)}
+LAYOUTS = {"blocks": (16, 0), "padded blocks": (16, 2), "planes": (1, 0), "padded planes": (1, 1)}
 
 
 def arrays(case: str) -> tuple[np.ndarray, np.ndarray]:
-    """Random pictures and weights of a case."""
+    """Random images and weights of a case."""
     shape, outputs, window = CASES[case]
     random = np.random.default_rng(len(case))
     of_weight = (outputs, shape[1] // window.groups, *window.kernel)
-    pictures, weight = (random.normal(size=s).astype(np.float32) for s in (shape, of_weight))
-    return pictures, weight
+    images, weight = (random.normal(size=s).astype(np.float32) for s in (shape, of_weight))
+    return images, weight
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("case", CASES)
 def test_convolution_is_numpys(library, case, layout) -> None:
     """From each layout to itself."""
-    pictures, weight = arrays(case)
+    images, weight = arrays(case)
     window = CASES[case][2]
-    block, frame = LAYOUTS[layout]
+    block, padding = LAYOUTS[layout]
     found = conv2d(
-        library, window, Memory.of(pictures, block, frame), weight, block=block, frame=frame
+        library, window, Memory.of(images, block, padding), weight, block=block, padding=padding
     )
-    assert_close(found, window.convolve(pictures, weight))
+    assert_close(found, window.convolve(images, weight))
 
 
 @pytest.mark.parametrize("case", ["3x3 of odd extents", "1x1", "first layer", "depthwise"])
@@ -82,12 +82,12 @@ def test_convolution_is_numpys(library, case, layout) -> None:
 @pytest.mark.parametrize("of_out", LAYOUTS)
 def test_layouts_of_input_and_output_may_differ(library, case, of_in, of_out) -> None:
     """A network changes the layout where it needs to."""
-    pictures, weight = arrays(case)
+    images, weight = arrays(case)
     window = CASES[case][2]
-    block, frame = LAYOUTS[of_out]
-    source = Memory.of(pictures, *LAYOUTS[of_in])
-    found = conv2d(library, window, source, weight, block=block, frame=frame)
-    assert_close(found, window.convolve(pictures, weight))
+    block, padding = LAYOUTS[of_out]
+    source = Memory.of(images, *LAYOUTS[of_in])
+    found = conv2d(library, window, source, weight, block=block, padding=padding)
+    assert_close(found, window.convolve(images, weight))
 
 
 @pytest.mark.parametrize("case", ["3x3 of odd extents", "1x1 of odd extents", "depthwise"])
@@ -95,26 +95,26 @@ def test_layouts_of_input_and_output_may_differ(library, case, of_in, of_out) ->
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_epilogue_follows_the_sum(library, case, activation, layout) -> None:
     """Bias, then the residual in the output's layout, then the activation."""
-    pictures, weight = arrays(case)
+    images, weight = arrays(case)
     weight *= 0.1
     window = CASES[case][2]
-    sums = window.convolve(pictures, weight)
+    sums = window.convolve(images, weight)
     random = np.random.default_rng(2)
     bias = random.normal(size=len(weight)).astype(np.float32)
     after = Epilogue(bias, random.normal(size=sums.shape).astype(np.float32), activation)
-    block, frame = LAYOUTS[layout]
-    source = Memory.of(pictures, 16, 1)
-    found = conv2d(library, window, source, weight, after, block=block, frame=frame)
+    block, padding = LAYOUTS[layout]
+    source = Memory.of(images, 16, 1)
+    found = conv2d(library, window, source, weight, after, block=block, padding=padding)
     assert_close(found, after.expected(sums, channel_axis=1))
 
 
-def test_wide_enough_frame_needs_no_workspace(library) -> None:
-    """The picture is read in place."""
-    pictures, _ = arrays("3x3")
+def test_wide_enough_padding_needs_no_workspace(library) -> None:
+    """The image is read in place."""
+    images, _ = arrays("3x3")
     out = Memory.of(np.zeros((1, 64, 7, 7), np.float32), 16, 1)
     library.room_conv2d.restype = ctypes.c_int64
-    for frame, is_copied in ((0, True), (1, False), (3, False)):
-        struct = conv2d_struct(Window(), Memory.of(pictures, 16, frame), out)
+    for padding, is_copied in ((0, True), (1, False), (3, False)):
+        struct = conv2d_struct(Window(), Memory.of(images, 16, padding), out)
         assert (library.room_conv2d(ctypes.byref(struct)) > 0) == is_copied
 
 
@@ -122,11 +122,11 @@ def test_wide_enough_frame_needs_no_workspace(library) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_packed_layout_is_the_same_in_c_and_python(library, case, block) -> None:
     """An export packs with NumPy, a program with the C function."""
-    pictures, weight = arrays(case)
+    images, weight = arrays(case)
     window = CASES[case][2]
     expected = pack_conv2d(weight, groups=window.groups, block=block)
     out = np.zeros((1, len(weight), 1, 1), np.float32)
-    struct = conv2d_struct(window, Memory.of(pictures, block, 0), Memory.of(out, 1, 0))
+    struct = conv2d_struct(window, Memory.of(images, block, 0), Memory.of(out, 1, 0))
     library.size_conv2d.restype = ctypes.c_int64
     assert library.size_conv2d(ctypes.byref(struct)) == expected.size
     packed = np.full_like(expected, np.nan)

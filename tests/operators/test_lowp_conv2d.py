@@ -1,15 +1,15 @@
-"""dso_op_narrow_conv2d of 8-bit integers beside exact sums, at every level of this machine."""
+"""dso_op_lowp_conv2d of 8-bit integers beside exact sums, at every level of this machine."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from ..support.narrow import Result, narrow_conv2d
+from ..support.images import Window
+from ..support.lowp import Result, lowp_conv2d
 from ..support.operators import Epilogue
-from ..support.pictures import Window
 from .test_conv2d import CASES
-from .test_narrow_matmul import KINDS, integers
+from .test_lowp_matmul import KINDS, integers
 
 
 def exact(
@@ -24,7 +24,7 @@ def exact(
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("types", KINDS, ids="-".join)
 def test_sums_are_exact(library, case, types) -> None:
-    """Outside of the picture is its zero; planar and, without groups, in blocks."""
+    """Outside of the image is its zero; planar and, without groups, in blocks."""
     shape, outputs, window = CASES[case]
     x = integers(types[0], *shape)
     weight = integers(types[1], outputs, shape[1] // window.groups, *window.kernel)
@@ -32,7 +32,7 @@ def test_sums_are_exact(library, case, types) -> None:
         expected = exact(x, weight, window, zeros)
         is_open = window.groups == 1 or window.groups == shape[1] == outputs
         for blocks in ((1, 1), (32, 1), (32, 32)) if is_open else ((1, 1),):
-            found = narrow_conv2d(library, window, x, weight, Result(), zeros=zeros, blocks=blocks)
+            found = lowp_conv2d(library, window, x, weight, Result(), zeros=zeros, blocks=blocks)
             assert np.array_equal(found, expected)
 
 
@@ -46,7 +46,7 @@ def test_results_have_scale_and_activation(library, case, dtype) -> None:
     scale = (np.arange(1, outputs + 1) / (4000 * outputs)).astype(np.float32)
     bias = np.arange(outputs, dtype=np.int32) * 50
     result = Result(dtype, bias, scale, 3, Epilogue(activation="relu"))
-    found = narrow_conv2d(library, window, x, weight, result, zeros=(100, 0))
+    found = lowp_conv2d(library, window, x, weight, result, zeros=(100, 0))
     sums = np.moveaxis(exact(x, weight, window, (100, 0)), 1, 3)
     expected = np.moveaxis(result.expected(sums), 3, 1)
     assert found.dtype == expected.dtype

@@ -1,4 +1,4 @@
-"""dso_op_narrow_matmul of 8-bit integers beside exact sums of NumPy, at every level."""
+"""dso_op_lowp_matmul of 8-bit integers beside exact sums of NumPy, at every level."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import ctypes
 import numpy as np
 import pytest
 
-from packer.operators import pack_narrow_matmul
+from packer.operators import pack_lowp_matmul
 
-from ..support.narrow import NarrowMatmul, Result, address, narrow_matmul
+from ..support.lowp import LowpMatmul, Result, address, lowp_matmul
 from ..support.operators import Epilogue, assert_close
 
 # rows, inner, columns: each extent below, at and above the sizes of words, tiles, blocks, panels.
@@ -42,10 +42,10 @@ def test_sums_are_exact(library, shape, types) -> None:
     rows, inner, columns = shape
     a, b = integers(types[0], 1, 1, rows, inner), integers(types[1], 1, 1, inner, columns)
     zeros = (int(a[0, 0, 0, 0]) // 2, int(b.max()) - 5)
-    for packed in (None, pack_narrow_matmul(b)):
-        found = narrow_matmul(library, a, b, Result(), zeros=zeros, packed=packed)
+    for packed in (None, pack_lowp_matmul(b)):
+        found = lowp_matmul(library, a, b, Result(), zeros=zeros, packed=packed)
         assert np.array_equal(found, exact(a, b, *zeros))
-        plain = narrow_matmul(library, a, b, Result(), packed=packed)
+        plain = lowp_matmul(library, a, b, Result(), packed=packed)
         assert np.array_equal(plain, exact(a, b))
 
 
@@ -53,7 +53,7 @@ def test_the_greatest_sums_are_exact(library) -> None:
     """255 * -128 in every place: pairs of 16 bits would saturate."""
     a, b = np.full((1, 1, 3, 640), 255, "u1"), np.full((1, 1, 640, 40), -128, "i1")
     b[..., 1::2] = 127
-    assert np.array_equal(narrow_matmul(library, a, b, Result()), exact(a, b))
+    assert np.array_equal(lowp_matmul(library, a, b, Result()), exact(a, b))
 
 
 @pytest.mark.parametrize("types", KINDS, ids="-".join)
@@ -61,8 +61,8 @@ def test_each_column_has_its_zero(library, types) -> None:
     """As weights that are quantised per channel have it."""
     a, b = integers(types[0], 1, 2, 9, 130), integers(types[1], 1, 1, 130, 70)
     zeros = (3, integers(types[1], 70))
-    for packed in (None, pack_narrow_matmul(b)):
-        found = narrow_matmul(library, a, b, Result(), zeros=zeros, packed=packed)
+    for packed in (None, pack_lowp_matmul(b)):
+        found = lowp_matmul(library, a, b, Result(), zeros=zeros, packed=packed)
         assert np.array_equal(found, exact(a, b, *zeros))
 
 
@@ -74,8 +74,8 @@ def test_strides_and_batches(library, transposed) -> None:
         a = np.ascontiguousarray(a.swapaxes(2, 3)).swapaxes(2, 3)
     if "b" in transposed:
         b = np.ascontiguousarray(b.swapaxes(2, 3)).swapaxes(2, 3)
-    for packed in (None, pack_narrow_matmul(b)):
-        found = narrow_matmul(library, a, b, Result(), zeros=(128, -7), packed=packed)
+    for packed in (None, pack_lowp_matmul(b)):
+        found = lowp_matmul(library, a, b, Result(), zeros=(128, -7), packed=packed)
         assert np.array_equal(found, exact(a, b, 128, -7))
 
 
@@ -90,7 +90,7 @@ def test_results_of_8_bits_are_rounded_and_limited(library, dtype, columns, acti
     for scale in (np.array([2**-9], np.float32), per_column):
         zero = 7 if dtype == "int8" else 120
         result = Result(dtype, bias, scale, zero, Epilogue(activation=activation))
-        found = narrow_matmul(library, a, b, result, zeros=(100, 0))
+        found = lowp_matmul(library, a, b, result, zeros=(100, 0))
         assert np.array_equal(found, result.expected(exact(a, b, 100)))
 
 
@@ -107,7 +107,7 @@ def test_results_of_float32_have_the_epilogue_of_other_products(
     )
     scale = random.uniform(1e-5, 1e-4, columns).astype(np.float32)
     result = Result("float32", None, scale, 0, Epilogue(bias, residual, activation))
-    found = narrow_matmul(library, a, b, result, zeros=(131, 0))
+    found = lowp_matmul(library, a, b, result, zeros=(131, 0))
     assert_close(found, result.expected(exact(a, b, 131)))
 
 
@@ -115,18 +115,18 @@ def test_results_of_float32_have_the_epilogue_of_other_products(
 @pytest.mark.parametrize("columns", [1, 32, 100])
 def test_packed_layout_is_the_same_in_c_and_python(library, dtype, columns) -> None:
     """An export packs with NumPy, a program with the C function."""
-    from ..support.narrow import TYPES
+    from ..support.lowp import TYPES
 
     b = integers(dtype, 29, columns)
-    expected = pack_narrow_matmul(b)
-    struct = NarrowMatmul(inner=29, columns=columns, b_type=TYPES[dtype])
-    library.size_narrow_matmul.restype = ctypes.c_int64
-    assert library.size_narrow_matmul(ctypes.byref(struct)) == expected.nbytes
+    expected = pack_lowp_matmul(b)
+    struct = LowpMatmul(inner=29, columns=columns, b_type=TYPES[dtype])
+    library.size_lowp_matmul.restype = ctypes.c_int64
+    assert library.size_lowp_matmul(ctypes.byref(struct)) == expected.nbytes
     for source in (b, np.ascontiguousarray(b.T).T):
         packed = np.full_like(expected, 77)
         row, column = (ctypes.c_int64(stride // b.itemsize) for stride in source.strides)
         arguments = [ctypes.c_void_p(address(array)) for array in (source, packed)]
-        library.pack_narrow_matmul(ctypes.byref(struct), arguments[0], row, column, arguments[1])
+        library.pack_lowp_matmul(ctypes.byref(struct), arguments[0], row, column, arguments[1])
         assert packed.tobytes() == expected.tobytes()
 
 
@@ -146,10 +146,10 @@ def test_products_of_bfloat16_have_sums_of_float32(library, shape, activation) -
     bias = np.linspace(-1, 1, columns).astype(np.float32)
     after = Epilogue(bias, activation=activation)
     expected = after.expected(x @ y, 3)
-    for packed in (None, pack_narrow_matmul(b)):
-        found = narrow_matmul(library, a, b, Result("float32", after=after), packed=packed)
+    for packed in (None, pack_lowp_matmul(b)):
+        found = lowp_matmul(library, a, b, Result("float32", after=after), packed=packed)
         assert_close(found, expected)
-        halves = narrow_matmul(library, a, b, Result("uint16", after=after), packed=packed)
+        halves = lowp_matmul(library, a, b, Result("uint16", after=after), packed=packed)
         nearest = (found.view(np.uint32).astype(np.int64) + 0x8000) >> 16
         assert np.abs(halves.astype(np.int64) - nearest).max() == 0
 
@@ -158,4 +158,4 @@ def test_empty_products(library) -> None:
     """Nothing is written without rows or columns; sums of nothing are 0."""
     for rows, inner, columns in ((0, 4, 4), (4, 4, 0), (4, 0, 4)):
         a, b = np.zeros((1, 1, rows, inner), "u1"), np.zeros((1, 1, inner, columns), "i1")
-        assert (narrow_matmul(library, a, b, Result(), zeros=(5, 6)) == 0).all()
+        assert (lowp_matmul(library, a, b, Result(), zeros=(5, 6)) == 0).all()

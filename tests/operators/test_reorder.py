@@ -5,31 +5,31 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ..support.pictures import Memory, reorder
+from ..support.images import Memory, reorder
 
-LAYOUTS = {"blocks": (16, 0), "framed blocks": (16, 2), "planes": (1, 0), "framed planes": (1, 1)}
+LAYOUTS = {"blocks": (16, 0), "padded blocks": (16, 2), "planes": (1, 0), "padded planes": (1, 1)}
 
 
-def pictures_of(shape: tuple[int, ...]) -> np.ndarray:
-    """Random pictures."""
+def images_of(shape: tuple[int, ...]) -> np.ndarray:
+    """Random images."""
     return np.random.default_rng(1).normal(size=shape).astype(np.float32)
 
 
 @pytest.mark.parametrize("shape", [(1, 16, 4, 16), (2, 35, 5, 7), (1, 3, 20, 33)], ids=str)
 @pytest.mark.parametrize("of_in", LAYOUTS)
 @pytest.mark.parametrize("of_out", LAYOUTS)
-def test_reordered_pictures_are_the_same(library, shape, of_in, of_out) -> None:
-    """The frame of the output is written, that of the input is not read."""
-    pictures = pictures_of(shape)
-    found = reorder(library, Memory.of(pictures, *LAYOUTS[of_in]), *LAYOUTS[of_out])
-    assert (found == pictures).all()
+def test_reordered_images_are_the_same(library, shape, of_in, of_out) -> None:
+    """The padding of the output is written, that of the input is not read."""
+    images = images_of(shape)
+    found = reorder(library, Memory.of(images, *LAYOUTS[of_in]), *LAYOUTS[of_out])
+    assert (found == images).all()
 
 
 @pytest.mark.parametrize("times", [(2, 2), (3, 1), (1, 3), (4, 5)], ids=str)
 @pytest.mark.parametrize("of_in", LAYOUTS)
 @pytest.mark.parametrize("of_out", LAYOUTS)
-def test_pixels_are_repeated_in_a_larger_picture(library, times, of_in, of_out) -> None:
+def test_pixels_are_repeated_in_a_larger_image(library, times, of_in, of_out) -> None:
     """The nearest neighbours, from each layout to each."""
-    pictures = pictures_of((2, 19, 5, 7))
-    found = reorder(library, Memory.of(pictures, *LAYOUTS[of_in]), *LAYOUTS[of_out], times)
-    assert (found == pictures.repeat(times[0], 2).repeat(times[1], 3)).all()
+    images = images_of((2, 19, 5, 7))
+    found = reorder(library, Memory.of(images, *LAYOUTS[of_in]), *LAYOUTS[of_out], times)
+    assert (found == images.repeat(times[0], 2).repeat(times[1], 3)).all()

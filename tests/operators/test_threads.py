@@ -30,14 +30,14 @@ int product(const float *a, const float *b, float *out, float *workspace, int64_
   return workspace ? dso_op_matmul(&product) : (int)dso_op_matmul_workspace(&product);
 }
 
-/* 3 x 3, from a framed NCHW16c picture to another; channels are a multiple of 16 */
+/* 3 x 3, from a padded NCHW16c image to another; channels are a multiple of 16 */
 int convolution(float *in, const float *weight, float *out, int64_t channels, int64_t side,
                 int64_t groups) {
   const int64_t row = (side + 2) * 16, plane = (side + 2) * row;
-  struct dso_op_picture picture = {.data = in + row + 16, .channels = channels, .height = side,
-                                   .width = side, .block = 16, .frame = 1, .plane = plane,
+  struct dso_op_image image = {.data = in + row + 16, .channels = channels, .height = side,
+                                   .width = side, .block = 16, .padding = 1, .plane = plane,
                                    .row = row};
-  struct dso_op_conv2d conv = {.batch = 1, .in = picture, .out = picture, .groups = groups,
+  struct dso_op_conv2d conv = {.batch = 1, .in = image, .out = image, .groups = groups,
                                .kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1},
                                .pad = {1, 1}, .weight = weight};
   conv.out.data = out + row + 16;
@@ -67,39 +67,39 @@ int integers(const uint8_t *a, const int8_t *b, float *out, uint8_t *workspace, 
              int64_t inner, int64_t columns) {
   static const float scale = 0.01f;
   static const uint8_t zero = 7;
-  const struct dso_op_narrow_matmul product = {
+  const struct dso_op_lowp_matmul product = {
       .rows = rows, .inner = inner, .columns = columns,
       .a_type = DSO_OP_UINT8, .b_type = DSO_OP_INT8, .out_type = DSO_OP_FLOAT32,
       .a = a, .a_row = inner, .a_column = 1, .a_zero = &zero,
       .b = b, .b_row = columns, .b_column = 1,
       .out = out, .out_row = columns, .after = {.scale = &scale},
       .workspace = workspace};
-  return workspace ? dso_op_narrow_matmul(&product)
-                   : (int)dso_op_narrow_matmul_workspace(&product);
+  return workspace ? dso_op_lowp_matmul(&product)
+                   : (int)dso_op_lowp_matmul_workspace(&product);
 }
 
-/* 3 x 3 of planar pictures, with the zeros of `integers`; without a workspace, its size */
-int pictures(uint8_t *in, const int8_t *weight, int32_t *out, uint8_t *workspace,
+/* 3 x 3 of planar images, with the zeros of `integers`; without a workspace, its size */
+int images(uint8_t *in, const int8_t *weight, int32_t *out, uint8_t *workspace,
              int64_t channels, int64_t side, int64_t groups) {
   static const uint8_t zero = 7;
-  const struct dso_op_narrow_conv2d conv = {
+  const struct dso_op_lowp_conv2d conv = {
       .batch = 2, .in = {in, channels, side, side, 1}, .out = {out, channels, side, side, 1},
       .in_type = DSO_OP_UINT8, .weight_type = DSO_OP_INT8, .out_type = DSO_OP_INT32,
       .groups = groups, .kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .pad = {1, 1},
       .weight = weight, .a_zero = &zero, .workspace = workspace};
-  return workspace ? dso_op_narrow_conv2d(&conv) : (int)dso_op_narrow_conv2d_workspace(&conv);
+  return workspace ? dso_op_lowp_conv2d(&conv) : (int)dso_op_lowp_conv2d_workspace(&conv);
 }
 
-/* 3 x 3 windows of a planar picture */
+/* 3 x 3 windows of a planar image */
 int pooling(float *in, float *out, int64_t channels, int64_t side, int64_t is_average) {
-  const struct dso_op_picture picture = {.data = in, .channels = channels, .height = side,
+  const struct dso_op_image image = {.data = in, .channels = channels, .height = side,
                                          .width = side, .block = 1, .plane = side * side,
                                          .row = side};
-  struct dso_op_pool p = {.batch = 1, .in = picture, .out = picture, .kernel = {3, 3},
+  struct dso_op_pooling p = {.batch = 1, .in = image, .out = image, .kernel = {3, 3},
                           .stride = {1, 1}, .dilation = {1, 1}, .pad = {1, 1},
                           .is_average = (int)is_average};
   p.out.data = out;
-  return dso_op_pool(&p);
+  return dso_op_pooling(&p);
 }
 """
 
@@ -108,7 +108,7 @@ PROGRAM = """
 import hashlib, json, os, sys
 import numpy as np
 import runtime
-from packer.operators import pack_conv2d, pack_narrow_conv2d
+from packer.operators import pack_conv2d, pack_lowp_conv2d
 
 model = runtime.load(sys.argv[1])
 random = np.random.default_rng(1)
@@ -127,11 +127,11 @@ def product(rows, inner, columns):
 
 def convolution(channels, side, groups):
     weight = floats(channels, channels // groups, 3, 3)
-    picture = np.zeros((channels // 16, side + 2, side + 2, 16), np.float32)
-    out = np.full_like(picture, np.nan)
-    picture[:, 1:-1, 1:-1] = floats(channels // 16, side, side, 16)
+    image = np.zeros((channels // 16, side + 2, side + 2, 16), np.float32)
+    out = np.full_like(image, np.nan)
+    image[:, 1:-1, 1:-1] = floats(channels // 16, side, side, 16)
     packed = pack_conv2d(weight, groups=groups)
-    model["convolution"](picture, packed, out, channels, side, groups)
+    model["convolution"](image, packed, out, channels, side, groups)
     assert not np.isnan(out).any()
     digest.update(out)
 
@@ -147,8 +147,8 @@ def normalization(rows, size, kind):
     digest.update(out)
 
 def pooling(channels, side, is_average):
-    picture, out = floats(channels, side, side), floats(channels, side, side)
-    model["pooling"](picture, out, channels, side, is_average)
+    image, out = floats(channels, side, side), floats(channels, side, side)
+    model["pooling"](image, out, channels, side, is_average)
     digest.update(out)
 
 def integers(rows, inner, columns):
@@ -161,17 +161,17 @@ def integers(rows, inner, columns):
     assert np.array_equal(out, exact.astype(np.float32) * np.float32(0.01))
     digest.update(out)
 
-def pictures(channels, side, groups):
+def images(channels, side, groups):
     x = random.integers(0, 256, (2, channels, side, side)).astype(np.uint8)
     weight = random.integers(-128, 128, (channels, channels // groups, 3, 3)).astype(np.int8)
-    packed, out = pack_narrow_conv2d(weight, groups=groups), np.empty(x.shape, np.int32)
-    room = model["pictures"](x, packed, out, None, channels, side, groups)
-    model["pictures"](x, packed, out, np.zeros(room, np.uint8), channels, side, groups)
+    packed, out = pack_lowp_conv2d(weight, groups=groups), np.empty(x.shape, np.int32)
+    room = model["images"](x, packed, out, None, channels, side, groups)
+    model["images"](x, packed, out, np.zeros(room, np.uint8), channels, side, groups)
     digest.update(out)
 
 integers(150, 333, 250)
-pictures(64, 30, 1)
-pictures(48, 60, 48)
+images(64, 30, 1)
+images(48, 60, 48)
 attention(3, 150, 40)
 normalization(300, 200, 0)
 normalization(300, 200, 2)

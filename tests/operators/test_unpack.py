@@ -43,7 +43,7 @@ def test_matrices(shape: tuple[int, ...], is_transposed: bool) -> None:
 def test_convolutions(
     outputs: int, channels: int, kernel: tuple[int, int], groups: int, block: int
 ) -> None:
-    """Plain, grouped and depthwise ones, for both layouts of pictures."""
+    """Plain, grouped and depthwise ones, for both layouts of images."""
     weight = random((outputs, channels, *kernel))
     stored = packer.operators.pack_conv2d(weight, groups=groups, block=block)
     form = {"kernel": "conv2d", "shape": list(weight.shape), "groups": groups, "block": block}
@@ -53,14 +53,12 @@ def test_convolutions(
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "bfloat16"])
 @pytest.mark.parametrize("is_transposed", [False, True])
 @pytest.mark.parametrize("shape", MATRICES)
-def test_narrow_matrices(shape: tuple[int, ...], is_transposed: bool, dtype: str) -> None:
+def test_lowp_matrices(shape: tuple[int, ...], is_transposed: bool, dtype: str) -> None:
     """The data type is that of the weight."""
     stored = {"bfloat16": "uint16"}.get(dtype, dtype)
     weight = np.random.default_rng(3).integers(0, np.iinfo(stored).max, shape).astype(stored)
-    packed = packer.operators.pack_narrow_matmul(
-        weight.swapaxes(-1, -2) if is_transposed else weight
-    )
-    form = {"kernel": "narrow_matmul", "shape": list(shape), "transposed": is_transposed}
+    packed = packer.operators.pack_lowp_matmul(weight.swapaxes(-1, -2) if is_transposed else weight)
+    form = {"kernel": "lowp_matmul", "shape": list(shape), "transposed": is_transposed}
     found = unpack(runtime.tensor(packed), {**form, "dtype": dtype})
     assert (found.dtype, found.shape) == (dtype, shape)
     assert bytes(found.raw) == weight.tobytes()
@@ -68,12 +66,12 @@ def test_narrow_matrices(shape: tuple[int, ...], is_transposed: bool, dtype: str
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize(("outputs", "channels", "kernel", "groups"), CONVOLUTIONS)
-def test_narrow_convolutions(
+def test_lowp_convolutions(
     outputs: int, channels: int, kernel: tuple[int, int], groups: int, dtype: str
 ) -> None:
     """Plain, grouped and depthwise ones."""
     shape = (outputs, channels, *kernel)
     weight = np.random.default_rng(4).integers(0, 128, shape).astype(dtype)
-    stored = packer.operators.pack_narrow_conv2d(weight, groups=groups)
-    form = {"kernel": "narrow_conv2d", "shape": list(shape), "groups": groups, "dtype": dtype}
+    stored = packer.operators.pack_lowp_conv2d(weight, groups=groups)
+    form = {"kernel": "lowp_conv2d", "shape": list(shape), "groups": groups, "dtype": dtype}
     assert np.array_equal(unpack(runtime.tensor(stored), form).numpy(), weight)

@@ -19,7 +19,7 @@ each_refusing_form = pytest.mark.parametrize(
 
 
 @each_form
-def test_lone_device_module(form) -> None:
+def test_standalone_device_module(form) -> None:
     """Code, format and kernels are restored, in a separate module."""
     module = device("add")
     back = form(module)

@@ -14,13 +14,14 @@ FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 TESTS = (
     "native/*/test_*.py",
     *("runtime/graph/test_*.py", "runtime/relax/test_*.py"),
-    *("runtime/test_checksum_symbols.py", "runtime/test_load.py", "runtime/test_lone_files.py"),
+    *("runtime/test_checksum_symbols.py", "runtime/test_load.py"),
+    "runtime/device/test_standalone_files.py",
     *("runtime/test_load_functions.py", "packer/declare/test_wrapper_*.py"),
 )
 # They load other runtimes globally, start interpreters, or are run under TSan instead (pool.py).
 LEFT_OUT = {
     *("test_abi.py", "test_bridge.py", "test_interpreters.py", "test_legacy.py"),
-    *("test_opencl_driver.py", "test_opencl_two_devices.py", "test_pool.py", "test_workspace.py"),
+    *("test_opencl_driver.py", "test_opencl_two_devices.py", "test_launch.py", "test_workspace.py"),
 }
 # Compilers that the tests start leak too: exitcode 0 allows them, and the logs name the owner of a
 # leak. Tests look at the memory of the process, and ask for too much of it.

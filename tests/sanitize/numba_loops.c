@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "threads/pool.h"
+#include "threads/launch.h"
 
 #include "array.h"
 #include "calls.h"
@@ -21,7 +21,7 @@ extern int (*__TVMBackendParallelLaunch)(int (*task)(int, struct group *, void *
 
 /* The functions of both have the same type but for the name of the group. */
 static int launch(int (*task)(int, struct group *, void *), void *data, int num_task) {
-  return pool_launch((dso_parallel_task)(void (*)(void))task, data, num_task);
+  return parallel_launch((dso_parallel_task)(void (*)(void))task, data, num_task);
 }
 
 static int rounds;

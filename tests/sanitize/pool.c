@@ -1,5 +1,5 @@
 /* Threads launch parallel tasks of every kind at once, and use workspaces: for ThreadSanitizer and
- * AddressSanitizer. The tasks are those of tests/support/c/pool_probe.c.
+ * AddressSanitizer. The tasks are those of tests/support/c/launch_probe.c.
  *
  *     pool ROUNDS [fork] */
 #define _GNU_SOURCE
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "threads/pool.h"
+#include "threads/launch.h"
 #include "abi/raised.h"
 #include "threads/workspace.h"
 
@@ -22,7 +22,7 @@ extern int miss(int, struct parallel_group_env *, void *);
 extern int fail(int, struct parallel_group_env *, void *);
 extern int nest(int, struct parallel_group_env *, void *);
 
-struct counts { /* as pool_probe.c has it */
+struct counts { /* as launch_probe.c has it */
   _Atomic int calls[64];
   _Atomic int mistakes;
 };
@@ -44,7 +44,7 @@ static void expect_error(int status, const char *expected) {
 
 static void launch(dso_parallel_task task, int num_task) {
   struct counts counts = {0};
-  if (pool_launch(task, &counts, num_task) != 0 || counts.mistakes != 0) give_up("launch");
+  if (parallel_launch(task, &counts, num_task) != 0 || counts.mistakes != 0) give_up("launch");
 }
 
 static void use_workspaces(void) {
@@ -61,8 +61,8 @@ static void *work(void *first) {
     launch(count, i % 7);
     launch(step, 3);
     launch(nest, 2);
-    expect_error(pool_launch(miss, NULL, 3), "without reaching the barrier");
-    expect_error(pool_launch(fail, &failing, 3), "of one task");
+    expect_error(parallel_launch(miss, NULL, 3), "without reaching the barrier");
+    expect_error(parallel_launch(fail, &failing, 3), "of one task");
     use_workspaces();
   }
   return NULL;

@@ -13,7 +13,7 @@ from core import ROOT, compile_c, pure_sources
 from row import Row
 
 HERE = Path(__file__).parent
-PROBE = ROOT / "tests" / "support" / "c" / "pool_probe.c"
+PROBE = ROOT / "tests" / "support" / "c" / "launch_probe.c"
 SUPPORT = ROOT / "importers" / "numba" / "dso_packer_numba" / "support"
 LOOPS = ("array.c", "calls.c", "noted.c", "nrt.c", "parallel.c", "random.c", "schedule.c")
 TIMEOUT = 300  # a wait without an end is found, too

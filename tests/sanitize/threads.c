@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "library/context.h"
-#include "abi/host.h"
+#include "abi/embedder.h"
 #include "dso_abi.h"
 #include "library/in_call.h"
 #include "library/loaded.h"

@@ -1,4 +1,4 @@
-"""Pictures in the layouts of packer.operators, convolutions of them, and NumPy's results."""
+"""Images in the layouts of packer.operators, convolutions of them, and NumPy's results."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from packer.operators import pack_conv2d
 from .operators import After, Epilogue, Floats, Pair, pointer, run
 
 
-class Picture(Structure):
-    """struct dso_op_picture."""
+class Image(Structure):
+    """struct dso_op_image."""
 
     _fields_ = [
         ("data", Floats),
-        *((name, c_int64) for name in ("channels", "height", "width", "block", "frame")),
+        *((name, c_int64) for name in ("channels", "height", "width", "block", "padding")),
         *((name, c_int64) for name in ("batch", "plane", "row")),
     ]
 
@@ -28,7 +28,7 @@ class Conv2d(Structure):
 
     _fields_ = [
         ("batch", c_int64),
-        *(("in_", Picture), ("out", Picture)),
+        *(("in_", Image), ("out", Image)),
         ("groups", c_int64),
         *((name, Pair) for name in ("kernel", "stride", "dilation", "pad")),
         *(("weight", Floats), ("after", After), ("workspace", Floats)),
@@ -37,41 +37,41 @@ class Conv2d(Structure):
 
 @dataclass
 class Memory:
-    """Pictures in memory, (batch, planes, height, width, block) with the frame."""
+    """Images in memory, (batch, planes, height, width, block) with the padding."""
 
     array: np.ndarray
     channels: int
-    frame: int
+    padding: int
 
     @classmethod
-    def of(cls, pictures: np.ndarray, block: int, frame: int) -> Memory:
+    def of(cls, images: np.ndarray, block: int, padding: int) -> Memory:
         """Store (batch, channels, height, width) in a layout."""
-        batch, channels, height, width = pictures.shape
+        batch, channels, height, width = images.shape
         planes = -(-channels // block)
         whole = np.zeros((batch, planes * block, height, width), np.float32)
-        whole[:, :channels] = pictures
+        whole[:, :channels] = images
         blocked = whole.reshape(batch, planes, block, height, width).transpose(0, 1, 3, 4, 2)
-        pad = [(0, 0), (0, 0), (frame, frame), (frame, frame), (0, 0)]
-        return cls(np.ascontiguousarray(np.pad(blocked, pad)), channels, frame)
+        pad = [(0, 0), (0, 0), (padding, padding), (padding, padding), (0, 0)]
+        return cls(np.ascontiguousarray(np.pad(blocked, pad)), channels, padding)
 
-    def struct(self) -> Picture:
-        """Return struct dso_op_picture."""
+    def struct(self) -> Image:
+        """Return struct dso_op_image."""
         batch, plane, row, _, _ = (stride // 4 for stride in self.array.strides)
         _, _, height, width, block = self.array.shape
-        inside = self.array[0, 0, self.frame :, self.frame :]
-        frame = self.frame
-        extents = (self.channels, height - 2 * frame, width - 2 * frame)
-        return Picture(pointer(inside), *extents, block, frame, batch, plane, row)
+        inside = self.array[0, 0, self.padding :, self.padding :]
+        padding = self.padding
+        extents = (self.channels, height - 2 * padding, width - 2 * padding)
+        return Image(pointer(inside), *extents, block, padding, batch, plane, row)
 
-    def pictures(self) -> np.ndarray:
+    def images(self) -> np.ndarray:
         """Return (batch, channels, height, width), after a check of all that must be zero."""
         batch, planes, height, width, block = self.array.shape
-        f = self.frame
+        f = self.padding
         inside = self.array[:, :, f : height - f, f : width - f]
         whole = inside.transpose(0, 1, 4, 2, 3).reshape(batch, planes * block, *inside.shape[2:4])
-        framed = self.array.copy()
-        framed[:, :, f : height - f, f : width - f] = 0
-        assert (framed == 0).all(), "the frame"
+        padded = self.array.copy()
+        padded[:, :, f : height - f, f : width - f] = 0
+        assert (padded == 0).all(), "the padding"
         assert (whole[:, self.channels :] == 0).all(), "channels that are missing"
         return whole[:, : self.channels]
 
@@ -96,12 +96,12 @@ class Window:
             )
         )
 
-    def convolve(self, pictures: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def convolve(self, images: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Convolve in double precision."""
         top, left, bottom, right = self.pads
-        padded = np.pad(pictures.astype(np.float64), [(0, 0), (0, 0), (top, bottom), (left, right)])
-        height, width = self.extents(*pictures.shape[2:])
-        batch, outputs, groups = len(pictures), len(weight), self.groups
+        padded = np.pad(images.astype(np.float64), [(0, 0), (0, 0), (top, bottom), (left, right)])
+        height, width = self.extents(*images.shape[2:])
+        batch, outputs, groups = len(images), len(weight), self.groups
         split = weight.astype(np.float64).reshape(groups, outputs // groups, *weight.shape[1:])
         sums = np.zeros((batch, groups, outputs // groups, height, width))
         for y, x in np.ndindex(*self.kernel):
@@ -134,36 +134,36 @@ def conv2d(
     after: Epilogue | None = None,
     *,
     block: int = 16,
-    frame: int = 0,
+    padding: int = 0,
 ) -> np.ndarray:
-    """Convolve pictures into a layout; the residual of `after` is stored in the same one."""
+    """Convolve images into a layout; the residual of `after` is stored in the same one."""
     after = after or Epilogue()
     _, _, height, width, in_block = source.array.shape
-    extents = window.extents(height - 2 * source.frame, width - 2 * source.frame)
+    extents = window.extents(height - 2 * source.padding, width - 2 * source.padding)
     empty = np.zeros((len(source.array), len(weight), *extents), np.float32)
-    out = Memory.of(empty, block, frame)
+    out = Memory.of(empty, block, padding)
     out.array[:] = np.nan
     struct = conv2d_struct(window, source, out)
     struct.after = after.struct()
     if after.residual is not None:
-        residual = Memory.of(after.residual, block, frame)
+        residual = Memory.of(after.residual, block, padding)
         struct.after.residual = residual.struct().data
     packed = pack_conv2d(weight, groups=window.groups, block=in_block)
     struct.weight = pointer(packed)
     run(library, "conv2d", struct)
-    return out.pictures()
+    return out.images()
 
 
 def reorder(
-    library: ctypes.CDLL, source: Memory, block: int, frame: int, times: tuple[int, int] = (1, 1)
+    library: ctypes.CDLL, source: Memory, block: int, padding: int, times: tuple[int, int] = (1, 1)
 ) -> np.ndarray:
-    """Copy pictures into a layout, each pixel so many times."""
+    """Copy images into a layout, each pixel so many times."""
     batch, _, height, width, _ = source.array.shape
     extents = [
-        (extent - 2 * source.frame) * n for extent, n in zip((height, width), times, strict=True)
+        (extent - 2 * source.padding) * n for extent, n in zip((height, width), times, strict=True)
     ]
-    out = Memory.of(np.zeros((batch, source.channels, *extents), np.float32), block, frame)
+    out = Memory.of(np.zeros((batch, source.channels, *extents), np.float32), block, padding)
     out.array[:] = np.nan
     structs = source.struct(), out.struct()
     assert library.reorder(c_int64(batch), *map(ctypes.byref, structs)) == 0
-    return out.pictures()
+    return out.images()

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from packer.operators import pack_narrow_conv2d
+from packer.operators import pack_lowp_conv2d
 
+from .images import Window
 from .operators import After, Epilogue, Pair
-from .pictures import Window
 
 TYPES = {"float32": 0, "int32": 1, "int8": 2, "uint8": 3, "uint16": 4}  # uint16 holds bfloat16
-NAMES = ("narrow_conv2d", "narrow_matmul")
+NAMES = ("lowp_conv2d", "lowp_matmul")
 VISIBLE = '#include "dso_operators.h"\n' + "".join(
     f"int run_{name}(const struct dso_op_{name} *p) {{ return dso_op_{name}(p); }}\n"
     f"int64_t room_{name}(const struct dso_op_{name} *p) {{"
@@ -25,12 +25,12 @@ VISIBLE = '#include "dso_operators.h"\n' + "".join(
     for name in NAMES
 )
 VISIBLE += """
-void pack_narrow_matmul(const struct dso_op_narrow_matmul *p, const void *b, int64_t row,
+void pack_lowp_matmul(const struct dso_op_lowp_matmul *p, const void *b, int64_t row,
                         int64_t column, void *packed) {
-  dso_op_narrow_matmul_pack(p, b, row, column, packed);
+  dso_op_lowp_matmul_pack(p, b, row, column, packed);
 }
-void pack_narrow_conv2d(const struct dso_op_narrow_conv2d *p, const void *weight, void *packed) {
-  dso_op_narrow_conv2d_pack(p, weight, packed);
+void pack_lowp_conv2d(const struct dso_op_lowp_conv2d *p, const void *weight, void *packed) {
+  dso_op_lowp_conv2d_pack(p, weight, packed);
 }
 """
 
@@ -47,8 +47,8 @@ class Rescale(Structure):
     ]
 
 
-class NarrowMatmul(Structure):
-    """struct dso_op_narrow_matmul."""
+class LowpMatmul(Structure):
+    """struct dso_op_lowp_matmul."""
 
     _fields_ = [
         ("batch", Pair),
@@ -131,7 +131,7 @@ def run(library: ctypes.CDLL, name: str, struct: Structure) -> None:
     assert getattr(library, f"run_{name}")(ctypes.byref(struct)) == 0
 
 
-def narrow_matmul(
+def lowp_matmul(
     library: ctypes.CDLL,
     a: np.ndarray,
     b: np.ndarray,
@@ -152,7 +152,7 @@ def narrow_matmul(
     a_zero = np.array(zeros[0], a.dtype) if is_byte else None
     b_zero = np.array(zeros[1], b.dtype) if is_byte else None
     keep: list[Any] = []
-    struct = NarrowMatmul(
+    struct = LowpMatmul(
         batch=Pair(*batch),
         rows=a.shape[2],
         inner=a.shape[3],
@@ -177,12 +177,12 @@ def narrow_matmul(
         b_zero_step=int(b_zero is not None and b_zero.size > 1),
         after=result.struct(keep),
     )
-    run(library, "narrow_matmul", struct)
+    run(library, "lowp_matmul", struct)
     return out
 
 
-class Picture(Structure):
-    """struct dso_op_narrow_picture."""
+class Image(Structure):
+    """struct dso_op_lowp_image."""
 
     _fields_ = [
         ("data", c_void_p),
@@ -190,12 +190,12 @@ class Picture(Structure):
     ]
 
 
-class NarrowConv(Structure):
-    """struct dso_op_narrow_conv2d."""
+class LowpConv(Structure):
+    """struct dso_op_lowp_conv2d."""
 
     _fields_ = [
         ("batch", c_int64),
-        *(("input", Picture), ("out", Picture)),
+        *(("input", Image), ("out", Image)),
         *((name, c_int) for name in ("in_type", "weight_type", "out_type")),
         ("groups", c_int64),
         *((name, Pair) for name in ("kernel", "stride", "dilation", "pad")),
@@ -206,25 +206,25 @@ class NarrowConv(Structure):
     ]
 
 
-def blocked(pictures: np.ndarray) -> np.ndarray:
+def blocked(images: np.ndarray) -> np.ndarray:
     """Return (batch, channels, height, width) in blocks of 32 channels, the missing ones 0."""
-    batch, channels, height, width = pictures.shape
-    whole = np.zeros((batch, -(-channels // 32) * 32, height, width), pictures.dtype)
-    whole[:, :channels] = pictures
+    batch, channels, height, width = images.shape
+    whole = np.zeros((batch, -(-channels // 32) * 32, height, width), images.dtype)
+    whole[:, :channels] = images
     return np.ascontiguousarray(
         whole.reshape(batch, -1, 32, height, width).transpose(0, 1, 3, 4, 2)
     )
 
 
-def planar(pictures: np.ndarray, channels: int) -> np.ndarray:
-    """Return pictures in blocks as (batch, channels, height, width)."""
-    batch, blocks, height, width, block = pictures.shape
-    moved = pictures.transpose(0, 1, 4, 2, 3).reshape(batch, blocks * block, height, width)
+def planar(images: np.ndarray, channels: int) -> np.ndarray:
+    """Return images in blocks as (batch, channels, height, width)."""
+    batch, blocks, height, width, block = images.shape
+    moved = images.transpose(0, 1, 4, 2, 3).reshape(batch, blocks * block, height, width)
     assert not moved[:, channels:].any()
     return moved[:, :channels]
 
 
-def narrow_conv2d(
+def lowp_conv2d(
     library: ctypes.CDLL,
     window: Window,
     x: np.ndarray,
@@ -234,19 +234,19 @@ def narrow_conv2d(
     zeros: tuple[int, Any] = (0, 0),
     blocks: tuple[int, int] = (1, 1),
 ) -> np.ndarray:
-    """Convolve planar pictures; `blocks` are those in which the input and the output are stored."""
+    """Convolve planar images; `blocks` are those in which the input and the output are stored."""
     height, width = window.extents(x.shape[2], x.shape[3])
     outputs = weight.shape[0]
     out = np.full((x.shape[0], outputs, height, width), 99, result.dtype)
     source = x if blocks[0] == 1 else blocked(x)
     out = out if blocks[1] == 1 else blocked(out)
-    packed = pack_narrow_conv2d(weight, groups=window.groups)
+    packed = pack_lowp_conv2d(weight, groups=window.groups)
     a_zero, b_zero = np.array(zeros[0], x.dtype), np.array(zeros[1], weight.dtype)
     keep: list[Any] = []
-    struct = NarrowConv(
+    struct = LowpConv(
         batch=x.shape[0],
-        input=Picture(address(source), x.shape[1], x.shape[2], x.shape[3], blocks[0]),
-        out=Picture(address(out), outputs, height, width, blocks[1]),
+        input=Image(address(source), x.shape[1], x.shape[2], x.shape[3], blocks[0]),
+        out=Image(address(out), outputs, height, width, blocks[1]),
         in_type=TYPES[x.dtype.name],
         weight_type=TYPES[weight.dtype.name],
         out_type=TYPES[result.dtype],
@@ -262,11 +262,11 @@ def narrow_conv2d(
         after=result.struct(keep),
     )
     expected = np.empty_like(packed)
-    library.size_narrow_conv2d.restype = c_int64
-    assert library.size_narrow_conv2d(ctypes.byref(struct)) == packed.nbytes
-    library.pack_narrow_conv2d(
+    library.size_lowp_conv2d.restype = c_int64
+    assert library.size_lowp_conv2d(ctypes.byref(struct)) == packed.nbytes
+    library.pack_lowp_conv2d(
         ctypes.byref(struct), c_void_p(address(weight)), c_void_p(address(expected))
     )
     assert packed.tobytes() == expected.tobytes()
-    run(library, "narrow_conv2d", struct)
+    run(library, "lowp_conv2d", struct)
     return out if blocks[1] == 1 else planar(out, outputs)

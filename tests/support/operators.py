@@ -81,7 +81,7 @@ def newest_level() -> list[str]:
 
 def build(folder: Path, *options: str) -> Path:
     """Compile all operators, and functions that make the hidden ones visible, into one library."""
-    from .narrow import VISIBLE as NARROW
+    from .lowp import VISIBLE as NARROW
 
     (folder / "visible.c").write_text(VISIBLE + NARROW)
     command = [
@@ -110,7 +110,7 @@ VISIBLE = '#include "dso_operators.h"\n' + "".join(
 )
 VISIBLE += """
 int run_normalize(const struct dso_op_normalize *p) { return dso_op_normalize(p); }
-int run_pool(const struct dso_op_pool *p) { return dso_op_pool(p); }
+int run_pooling(const struct dso_op_pooling *p) { return dso_op_pooling(p); }
 int64_t size_matmul(const struct dso_op_matmul *p) { return dso_op_matmul_packed_size(p); }
 void pack_matmul(const struct dso_op_matmul *p, const float *b, int64_t row, int64_t column,
                  float *packed) { dso_op_matmul_pack(p, b, row, column, packed); }
@@ -118,7 +118,7 @@ int64_t size_conv2d(const struct dso_op_conv2d *p) { return dso_op_conv2d_packed
 void pack_conv2d(const struct dso_op_conv2d *p, const float *weight, float *packed) {
   dso_op_conv2d_pack(p, weight, packed);
 }
-int reorder(int64_t batch, const struct dso_op_picture *in, const struct dso_op_picture *out) {
+int reorder(int64_t batch, const struct dso_op_image *in, const struct dso_op_image *out) {
   return dso_op_reorder(batch, in, out);
 }
 """

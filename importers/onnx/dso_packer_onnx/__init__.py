@@ -1,6 +1,6 @@
 """ONNX models: a graph becomes a program, C functions and weights in one library.
 
-`read` checks a model, `rewrite` fuses its operators, `layout` chooses how pictures are stored,
+`read` checks a model, `rewrite` fuses its operators, `layout` chooses how images are stored,
 `lower` makes a C function of each node, `plan` places the values in memory, `program` writes the
 bytecode that calls the functions, `weights` and `record` are the rest of the library. `tree` joins
 them, and `operator` is what they exchange.

@@ -1,6 +1,6 @@
-"""Pictures in memory: planar, or in blocks of 16 channels with a frame of zeros.
+"""Images in memory: planar, or in blocks of 16 channels with zero padding.
 
-``docs/operators.md`` describes both layouts; ``struct dso_op_picture`` is the C type.
+``docs/operators.md`` describes both layouts; ``struct dso_op_image`` is the C type.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 BLOCKED = "NCHW16c"
 
 
-class Picture(NamedTuple):
+class Image(NamedTuple):
     """A value (batch, channels, height, width) as an operator reads or writes it.
 
     Attributes
     ----------
     batch : int or str
-        How many pictures; a str is the name of the symbolic dimension.
-    frame : int
+        How many images; a str is the name of the symbolic dimension.
+    padding : int
         Rows and columns of zeros around each plane in memory.
     """
 
@@ -33,60 +33,60 @@ class Picture(NamedTuple):
     height: int
     width: int
     block: int = 1
-    frame: int = 0
+    padding: int = 0
 
     @property
     def planes(self) -> int:
-        """Planes, or blocks of channels, of one picture."""
+        """Planes, or blocks of channels, of one image."""
         return -(-self.channels // self.block)
 
     @property
     def row(self) -> int:
         """Floats from one row to the next."""
-        return (self.width + 2 * self.frame) * self.block
+        return (self.width + 2 * self.padding) * self.block
 
     @property
     def plane(self) -> int:
         """Floats from one plane to the next."""
-        return (self.height + 2 * self.frame) * self.row
+        return (self.height + 2 * self.padding) * self.row
 
     @property
     def nfloats(self) -> int:
-        """Floats of one picture."""
+        """Floats of one image."""
         return self.planes * self.plane
 
     @property
     def stored(self) -> Stored:
         """The shape in memory."""
-        height, width = self.height + 2 * self.frame, self.width + 2 * self.frame
+        height, width = self.height + 2 * self.padding, self.width + 2 * self.padding
         if self.block == 1:
-            return Stored((self.batch, self.channels, height, width), frame=self.frame)
-        return Stored((self.batch, self.planes, height, width, BLOCK), BLOCKED, self.frame)
+            return Stored((self.batch, self.channels, height, width), padding=self.padding)
+        return Stored((self.batch, self.planes, height, width, BLOCK), BLOCKED, self.padding)
 
-    def in_c(self, data: str, planes: int = 0, whole: Picture | None = None) -> str:
-        """Return an initialiser of `dso_op_picture`.
+    def in_c(self, data: str, planes: int = 0, whole: Image | None = None) -> str:
+        """Return an initialiser of `dso_op_image`.
 
         Parameters
         ----------
         data : str
             The C expression of the tensor's first float.
         planes : int
-            The number of planes before the picture's first one.
-        whole : Picture, optional
-            The picture of which this is a part: its pictures are as far from each other.
+            The number of planes before the image's first one.
+        whole : Image, optional
+            The image of which this is a part: its images are as far from each other.
         """
-        first = planes * self.plane + self.frame * (self.row + self.block)
+        first = planes * self.plane + self.padding * (self.row + self.block)
         begin = f"{data} + {first}" if first else data
         return (
             f"{{(float *){begin}, {self.channels}, {self.height}, {self.width}, {self.block}, "
-            f"{self.frame}, {(whole or self).nfloats}, {self.plane}, {self.row}}}"
+            f"{self.padding}, {(whole or self).nfloats}, {self.plane}, {self.row}}}"
         )
 
 
-def picture_of(value: ir.Value) -> Picture:
+def image_of(value: ir.Value) -> Image:
     """Return how a value of four dimensions is stored.
 
-    Values are planar unless `layout` chose another form. A picture of one pixel whose channels are
+    Values are planar unless `layout` chose another form. An image of one pixel whose channels are
     whole blocks has the same bytes in both layouts, and is read and written as blocks.
     """
     batch, channels, height, width = shape_of(value)
@@ -96,4 +96,4 @@ def picture_of(value: ir.Value) -> Picture:
     form = stored(value)
     is_both = height == width == 1 and channels % BLOCK == 0
     block = BLOCK if form.layout == BLOCKED or is_both else 1
-    return Picture(batch, channels, height, width, block, form.frame)
+    return Image(batch, channels, height, width, block, form.padding)

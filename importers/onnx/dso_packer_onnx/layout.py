@@ -1,7 +1,7 @@
-"""The layout of pictures, chosen once: in blocks of 16 channels wherever operators read them so.
+"""The layout of images, chosen once: in blocks of 16 channels wherever operators read them so.
 
-A convolution reads and writes blocks fastest if its input has a frame as wide as its windows need.
-So every picture that only such operators use is stored in blocks, with the widest frame that a
+A convolution reads and writes blocks fastest if its input has padding as wide as its windows need.
+So every image that only such operators use is stored in blocks, with the widest padding that a
 reader needs. Elsewhere a node ``dso.Reorder`` makes it planar.
 """
 
@@ -13,29 +13,29 @@ import onnx_ir as ir
 
 from packer.operators.packed import BLOCK
 
-from .lower.pictures import conv2d_frame
+from .image import BLOCKED, image_of
+from .lower.images import conv2d_padding
 from .operator import set_stored, shape_of, stored
-from .picture import BLOCKED, picture_of
 
 if TYPE_CHECKING:
     pass
 
 DOMAIN = "dso"
-_ONE_INPUT = ("Pool", "Enlarge", "Interleave")  # in and out in the same layout
+_ONE_INPUT = ("Pooling", "Enlarge", "Interleave")  # in and out in the same layout
 
 
 def choose_layouts(graph: ir.Graph) -> None:
-    """Store pictures in blocks, and add nodes that reorder them for other readers."""
+    """Store images in blocks, and add nodes that reorder them for other readers."""
     blocked = _blocked_values(graph)
     for node in list(graph):
         if node.op_type == "Concat" and node.outputs[0] in blocked:
             node.domain = DOMAIN
     for value in blocked:
-        frames = [
-            conv2d_frame(node) for node, index in value.uses() if _is(node, "Conv") and index == 0
+        paddings = [
+            conv2d_padding(node) for node, index in value.uses() if _is(node, "Conv") and index == 0
         ]
-        picture = picture_of(value)._replace(block=BLOCK, frame=max(frames, default=0))
-        set_stored(value, picture.stored)
+        image = image_of(value)._replace(block=BLOCK, padding=max(paddings, default=0))
+        set_stored(value, image.stored)
     _share_frames(graph)
     for value in blocked:
         _reorder_for_others(graph, value)
@@ -45,7 +45,7 @@ def _is(node: ir.Node, *names: str) -> bool:
     return node.domain == DOMAIN and node.op_type in names
 
 
-def _is_picture(value: ir.Value | None) -> bool:
+def _is_image(value: ir.Value | None) -> bool:
     if value is None or value.dtype != ir.DataType.FLOAT or value.shape is None:
         return False
     shape = shape_of(value)
@@ -58,7 +58,7 @@ def _blocked_values(graph: ir.Graph) -> list[ir.Value]:
         id(out): out
         for node in graph
         for out in node.outputs[:1]
-        if _is_picture(out) and not out.is_graph_output() and _may_write(node)
+        if _is_image(out) and not out.is_graph_output() and _may_write(node)
         if not _is_one_pixel(out)
     }
     while True:
@@ -77,8 +77,8 @@ def _may_write(node: ir.Node) -> bool:
 
 
 def _is_channel_concat(node: ir.Node) -> bool:
-    """Return True for pictures joined along channels of which all but the last are whole blocks."""
-    if node.domain or node.op_type != "Concat" or not all(_is_picture(v) for v in node.inputs):
+    """Return True for images joined along channels of which all but the last are whole blocks."""
+    if node.domain or node.op_type != "Concat" or not all(_is_image(v) for v in node.inputs):
         return False
     channels = [shape_of(value)[1] for value in node.inputs if value is not None]
     return node.attributes.get_int("axis") in (1, -3) and all(
@@ -123,7 +123,7 @@ def _reads(node: ir.Node, index: int, blocked: dict[int, ir.Value]) -> bool:
     """Return True if a node can read this input in blocks."""
     if _is(node, "Conv"):
         return index == 0 or (index == 3 and id(node.outputs[0]) in blocked)
-    if _is(node, "Pool"):
+    if _is(node, "Pooling"):
         return id(node.outputs[0]) in blocked or _is_one_pixel(node.outputs[0])
     return id(node.outputs[0]) in blocked
 
@@ -136,13 +136,13 @@ def _has_whole_blocks(node: ir.Node) -> bool:
 
 def _is_one_pixel(value: ir.Value) -> bool:
     """Return True if blocks and planes are the same bytes."""
-    if not _is_picture(value):
+    if not _is_image(value):
         return False
-    return not stored(value).layout and picture_of(value).block == BLOCK
+    return not stored(value).layout and image_of(value).block == BLOCK
 
 
 def _share_frames(graph: ir.Graph) -> None:
-    """A residual is read with the distances of the output, so both have the wider frame."""
+    """A residual is read with the distances of the output, so both have the wider padding."""
     changed = True
     while changed:
         changed = False
@@ -152,15 +152,15 @@ def _share_frames(graph: ir.Graph) -> None:
             pair = (node.inputs[3], node.outputs[0])
             if any(stored(value).layout != BLOCKED for value in pair):
                 continue
-            frame = max(stored(value).frame for value in pair)
+            padding = max(stored(value).padding for value in pair)
             for value in pair:
-                if stored(value).frame != frame:
-                    set_stored(value, picture_of(value)._replace(frame=frame).stored)
+                if stored(value).padding != padding:
+                    set_stored(value, image_of(value)._replace(padding=padding).stored)
                     changed = True
 
 
 def _reorder_for_others(graph: ir.Graph, value: ir.Value) -> None:
-    """Give readers that need a planar picture a copy."""
+    """Give readers that need a planar image a copy."""
     others = [(node, i) for node, i in value.uses() if not _reads_stored(node, i)]
     if not others:
         return
@@ -179,6 +179,6 @@ def _reads_stored(node: ir.Node, index: int) -> bool:
     is_blocked = stored(out).layout == BLOCKED
     if _is(node, "Conv"):
         return index == 0 or (index == 3 and is_blocked)
-    if _is(node, "Pool"):
+    if _is(node, "Pooling"):
         return is_blocked or _is_one_pixel(out)
     return is_blocked or _is(node, "Reorder")

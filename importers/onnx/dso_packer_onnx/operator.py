@@ -40,7 +40,7 @@ class Operator(NamedTuple):
     parts : frozenset of str
         The names in `packer.operators` that the function calls: ``"matmul"``, ``"conv2d"``.
     flops : int
-        Floating-point operations of one call; those of one picture or row if `takes_batch`.
+        Floating-point operations of one call; those of one image or row if `takes_batch`.
     takes_batch : bool
         True if the first parameter is ``int64_t batch``, the value of the symbolic dimension.
     """
@@ -64,13 +64,13 @@ class Stored(NamedTuple):
         The extents in memory; a str is the name of the symbolic dimension.
     layout : str
         The name of the layout, such as ``"NCHW16c"``; the record of the graph has it.
-    frame : int
-        Rows and columns of zeros around each picture, which `shape` includes.
+    padding : int
+        Rows and columns of zeros around each image, which `shape` includes.
     """
 
     shape: Shape
     layout: str = ""
-    frame: int = 0
+    padding: int = 0
 
 
 def set_stored(value: ir.Value, stored: Stored) -> None:

@@ -1,4 +1,4 @@
-"""Pads that a model computes of the shape of a picture, as convolutions of TensorFlow have."""
+"""Pads that a model computes of the shape of an image, as convolutions of TensorFlow have."""
 
 from __future__ import annotations
 

@@ -10,12 +10,12 @@ import pytest
 import runtime
 from dso_packer_onnx.lower.packing import (
     packed_conv2d,
+    packed_lowp_conv2d,
+    packed_lowp_matmul,
     packed_matmul,
-    packed_narrow_conv2d,
-    packed_narrow_matmul,
 )
 from dso_packer_onnx.weights import Weights
-from packer.operators import pack_conv2d, pack_matmul, pack_narrow_conv2d, pack_narrow_matmul
+from packer.operators import pack_conv2d, pack_lowp_conv2d, pack_lowp_matmul, pack_matmul
 from runtime.serial.stream import Writer, read_chunk
 
 
@@ -130,7 +130,7 @@ def test_a_matrix_that_is_packed_part_by_part_is_as_packed_at_once(
     if dtype == "float32":
         value, expected = packed_matmul, pack_matmul(factor)
     else:
-        value, expected = packed_narrow_matmul, pack_narrow_matmul(factor)
+        value, expected = packed_lowp_matmul, pack_lowp_matmul(factor)
     assert_stored(value(stored("w", array), is_transposed=is_transposed), expected)
 
 
@@ -138,11 +138,11 @@ def test_a_matrix_that_is_packed_part_by_part_is_as_packed_at_once(
 def test_a_kernel_that_is_packed_panel_by_panel_is_as_packed_at_once(
     outputs: int, channels: int, kernel: tuple[int, int], groups: int
 ) -> None:
-    """Plain, grouped and depthwise ones, for both layouts of pictures, and 8-bit integers."""
+    """Plain, grouped and depthwise ones, for both layouts of images, and 8-bit integers."""
     array = np.random.default_rng(1).integers(-99, 99, (outputs, channels, *kernel)).astype("f4")
     for block in (16, 1):
         expected = pack_conv2d(array, groups=groups, block=block)
         assert_stored(packed_conv2d(stored("w", array), groups=groups, block=block), expected)
     narrow = array.astype("i1")
-    expected = pack_narrow_conv2d(narrow, groups=groups)
-    assert_stored(packed_narrow_conv2d(stored("w", narrow), groups=groups), expected)
+    expected = pack_lowp_conv2d(narrow, groups=groups)
+    assert_stored(packed_lowp_conv2d(stored("w", narrow), groups=groups), expected)

@@ -19,8 +19,8 @@ from runtime.abi import (
 )
 from runtime.error import LibraryLoadError
 
-from ...elf.records import PF_W, PF_X, PT_LOAD, SHT_NOBITS
 from ...elf.section_table import read_sections
+from ...elf.structures import PF_W, PF_X, PT_LOAD, SHT_NOBITS
 from .region import Region, fill, group, nest
 from .section_names import ABOUT, role_of
 

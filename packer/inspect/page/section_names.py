@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...elf.records import SHF_ALLOC, SHF_EXECINSTR, SHF_WRITE
+from ...elf.structures import SHF_ALLOC, SHF_EXECINSTR, SHF_WRITE
 
 if TYPE_CHECKING:
     from ...elf.section_table import Section

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ...elf import records as elf
-from ...elf.records import Header, make_header, pack, size_of
+from ...elf import structures as elf
+from ...elf.structures import Header, make_header, pack, size_of
 from ...embed.placeholder import property_sections
 from ...embed.section_layout import PlannedSection, lay_out
 

@@ -1,5 +1,5 @@
-/* The default host, for a program without modules, lock and signal handlers. */
-#include "abi/host.h"
+/* The default embedder, for a program without modules, lock and signal handlers. */
+#include "abi/embedder.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static int64_t now(void) { return 0; }
 
 static int poll(void) { return 0; }
 
-struct host host = {
+struct embedder embedder = {
     .find_import = find_import,
     .find_weight = find_weight,
     .find_global = find_global,

@@ -1,10 +1,10 @@
 /* The functions that the core needs from the program around it.
  *
- * The core never calls Python. The embedding program (python/host.c in the extension module, a test
+ * The core never calls Python. The embedding program (python/embedder.c in the extension module, a test
  * driver) fills in this table before it opens the first library. The defaults serve a program that
  * has no modules to search, no lock to release and no signals to handle. */
-#ifndef DSO_PACKER_ABI_HOST_H
-#define DSO_PACKER_ABI_HOST_H
+#ifndef DSO_PACKER_ABI_EMBEDDER_H
+#define DSO_PACKER_ABI_EMBEDDER_H
 
 #include <stddef.h>
 
@@ -12,7 +12,7 @@
 
 struct context;
 
-struct host {
+struct embedder {
   /* Look up a function that a library's code imports. Returns a borrowed dso_object, cached in the
    * context, or NULL with the error raised. Called by any thread. */
   void *(*find_import)(struct context *context, const char *name);
@@ -31,10 +31,10 @@ struct host {
   /* Return the current stream of a device in this thread, or NULL. Called by any thread. */
   void *(*current_stream)(int32_t device_type, int32_t device_id);
 
-  /* Free what the host stored in the context, whose library is unmapped. Called by any thread. */
+  /* Free what the embedder stored in the context, whose library is unmapped. Called by any thread. */
   void (*forget_context)(struct context *context);
 
-  /* Release the host's lock if this thread holds it, before it waits for another thread. Returns
+  /* Release the embedder's lock if this thread holds it, before it waits for another thread. Returns
    * the argument for `resume`, or NULL if the thread held no lock. */
   void *(*suspend)(void);
   void (*resume)(void *state); /* never called with NULL */
@@ -47,6 +47,6 @@ struct host {
   int (*poll)(void);
 };
 
-extern struct host host;
+extern struct embedder embedder;
 
 #endif

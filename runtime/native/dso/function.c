@@ -6,12 +6,12 @@
 #include "dso.h"
 #include "dso/null.h"
 #include "module/global.h"
-#include "module/host.h"
+#include "module/embedder.h"
 #include "module/loaders.h"
 
 dso_function *dso_module_function(dso_module *module, const char *name) {
   dso_function *function = NULL;
-  host_collect();
+  embedder_collect();
   if (is_null(module, "dso_module_function", "a module") ||
       is_null(name, "dso_module_function", "a name"))
     return NULL;

@@ -5,7 +5,7 @@
 #include "device/cpu_memory.h"
 #include "dso.h"
 #include "dso/null.h"
-#include "module/host.h"
+#include "module/embedder.h"
 #include "module/tree.h"
 #include "threads/team.h"
 
@@ -64,14 +64,14 @@ static int apply(const dso_options *given, struct load_options *result) {
 
 dso_module *dso_load(const char *path, const dso_options *options) {
   struct load_options applied;
-  host_collect();
+  embedder_collect();
   if (is_null(path, "dso_load", "a path")) return NULL;
   return apply(options, &applied) == 0 ? tree_load(path, &applied) : NULL;
 }
 
 dso_module *dso_load_bytes(const void *bytes, size_t nbytes, const dso_options *options) {
   struct load_options applied;
-  host_collect();
+  embedder_collect();
   if (is_null(bytes, "dso_load_bytes", "bytes")) return NULL;
   return apply(options, &applied) == 0 ? tree_load_bytes(bytes, nbytes, &applied) : NULL;
 }

@@ -5,8 +5,8 @@
 #include "dso.h"
 #include "dso/null.h"
 #include "library/import_cache.h"
-#include "module/host.h"
-#include "module/host_lock.h"
+#include "module/embedder.h"
+#include "module/embedder_lock.h"
 #include "module/origin.h"
 #include "scan/utf8.h"
 
@@ -16,7 +16,7 @@ void dso_module_retain(dso_module *module) {
 
 void dso_module_release(dso_module *module) {
   module_release(module);
-  host_collect();
+  embedder_collect();
 }
 
 const char *dso_module_type_key(const dso_module *module) {
@@ -68,10 +68,10 @@ int dso_module_import(dso_module *module, dso_module *imported) {
   if (is_null(module, "dso_module_import", "a module") ||
       is_null(imported, "dso_module_import", "an import"))
     return -1;
-  host_lock();
+  embedder_lock();
   int status = module_visit(imported, is_module, module);
   if (status == 0) status = module_append_import(module, imported);
-  host_unlock();
+  embedder_unlock();
   import_cache_expire();
   if (status <= 0) return status;
   return raised_format("ExportError", "importing module '%s' into module '%s' would make a cycle",

@@ -7,20 +7,20 @@ enum { MIN_STEPS = 1 << 20 };
 struct versions {
   struct elf_reader *reader;
   const char *table;
-  uint64_t steps;   /* records and characters that may still be read; linear in the file's size */
+  uint64_t steps;   /* entries and characters that may still be read; linear in the file's size */
   uint16_t highest; /* the highest version index that is defined or needed */
 };
 
-static int copy_record(struct versions *at, uint64_t vaddr, void *record, uint64_t nbytes) {
+static int copy_entry(struct versions *at, uint64_t vaddr, void *entry, uint64_t nbytes) {
   const uint8_t *bytes = elf_bytes(at->reader, vaddr, nbytes);
   if (bytes == NULL || at->steps-- == 0) {
     elf_refuse(at->reader, ELF_MALFORMED,
-               "%s: version record, expected inside the file bytes of one PT_LOAD, not "
+               "%s: version entry, expected inside the file bytes of one PT_LOAD, not "
                "read before, found one at 0x%" PRIx64,
                at->table, vaddr);
-    return -1; /* tells the static analysis that *record is set otherwise */
+    return -1; /* tells the static analysis that *entry is set otherwise */
   }
-  memcpy(record, bytes, nbytes);
+  memcpy(entry, bytes, nbytes);
   return 0;
 }
 
@@ -62,7 +62,7 @@ static void raise_highest(struct versions *at, uint16_t index) {
 static int check_needed_by_one(struct versions *at, uint64_t vaddr) {
   struct elf_vernaux needed;
   do {
-    if (copy_record(at, vaddr, &needed, sizeof needed) != 0) return -1;
+    if (copy_entry(at, vaddr, &needed, sizeof needed) != 0) return -1;
     if (check_name(at, needed.vna_name) != 0) return -1;
     raise_highest(at, needed.vna_other);
     vaddr += needed.vna_next;
@@ -73,7 +73,7 @@ static int check_needed_by_one(struct versions *at, uint64_t vaddr) {
 static int check_needed(struct versions *at, uint64_t vaddr) {
   struct elf_verneed file;
   do {
-    if (copy_record(at, vaddr, &file, sizeof file) != 0) return -1;
+    if (copy_entry(at, vaddr, &file, sizeof file) != 0) return -1;
     if (check_name(at, file.vn_file) != 0 || check_file(at, file.vn_file) != 0) return -1;
     if (check_needed_by_one(at, vaddr + file.vn_aux) != 0) return -1;
     vaddr += file.vn_next;
@@ -86,8 +86,8 @@ static int check_defined(struct versions *at, uint64_t vaddr) {
   struct elf_verdef version;
   struct elf_verdaux name;
   do {
-    if (copy_record(at, vaddr, &version, sizeof version) != 0) return -1;
-    if (copy_record(at, vaddr + version.vd_aux, &name, sizeof name) != 0) return -1;
+    if (copy_entry(at, vaddr, &version, sizeof version) != 0) return -1;
+    if (copy_entry(at, vaddr + version.vd_aux, &name, sizeof name) != 0) return -1;
     if (check_name(at, name.vda_name) != 0) return -1;
     raise_highest(at, version.vd_ndx);
     vaddr += version.vd_next;

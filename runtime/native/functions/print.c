@@ -5,7 +5,7 @@
 
 #include "abi/dtype_name.h"
 #include "abi/heap.h"
-#include "abi/host.h"
+#include "abi/embedder.h"
 #include "abi/raised.h"
 #include "functions/format.h"
 #include "functions/global_functions.h"
@@ -27,7 +27,7 @@ static int add_all(struct text *text, const dso_any *values, int32_t count, cons
 static int print_line(struct text *text) {
   text_add(text, "\n", 1);
   int status = text->is_broken ? raised_format("OutOfMemoryError", "%s", NO_MEMORY)
-                               : host.print(text_of(text), text->size);
+                               : embedder.print(text_of(text), text->size);
   text_free(text);
   return status;
 }
@@ -121,7 +121,7 @@ GLOBAL_FUNCTION(global_invoke_debug_func) {
     return -1;
   char *text = heap_format("%.*s", (int)(name.size < 1024 ? name.size : 1024), name.data);
   if (text == NULL) return raised_format("OutOfMemoryError", "%s", NO_MEMORY);
-  dso_function_object *called = host.find_global(text);
+  dso_function_object *called = embedder.find_global(text);
   free(text);
   if (called == NULL) return -1;
   int status = vm_call_function(called, args + 2, num_args - 2, result);

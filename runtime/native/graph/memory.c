@@ -1,4 +1,4 @@
-/* The memory of a graph's arrays: one pool on the CPU, one block per storage on devices. */
+/* The memory of a graph's arrays: one arena on the CPU, one block per storage on devices. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -48,21 +48,21 @@ int graph_place(const struct graph *graph, const DLDevice *devices, int num_devi
   return 0;
 }
 
-/* ---- The pool: zeroed pages, which take no memory before they are touched; or zeroed memory of the
+/* ---- The arena: zeroed pages, which take no memory before they are touched; or zeroed memory of the
  * program's allocator */
 
-struct pool {
+struct arena {
   dso_object object;
   void *start;
   size_t nbytes;
   int is_of_program;
 };
 
-static void pool_delete(void *self, int flags) {
-  const struct pool *pool = self;
-  if ((flags & DSO_DELETE_STRONG) && pool->start != NULL) {
-    if (pool->is_of_program) cpu_memory_free(pool->start);
-    else (void)munmap(pool->start, pool->nbytes);
+static void arena_delete(void *self, int flags) {
+  const struct arena *arena = self;
+  if ((flags & DSO_DELETE_STRONG) && arena->start != NULL) {
+    if (arena->is_of_program) cpu_memory_free(arena->start);
+    else (void)munmap(arena->start, arena->nbytes);
   }
   object_free(self, flags);
 }
@@ -80,28 +80,28 @@ static void *new_of_program(size_t nbytes) {
   return start;
 }
 
-static struct pool *pool_new(size_t nbytes) {
-  struct pool *pool = object_new(sizeof *pool, DSO_OBJECT, pool_delete);
-  if (pool == NULL) {
+static struct arena *arena_new(size_t nbytes) {
+  struct arena *arena = object_new(sizeof *arena, DSO_OBJECT, arena_delete);
+  if (arena == NULL) {
     raised_set("OutOfMemoryError", "no memory for a graph");
     return NULL;
   }
-  if (nbytes == 0) return pool;
-  pool->nbytes = nbytes;
-  pool->is_of_program = cpu_memory_is_of_program();
-  pool->start = pool->is_of_program ? new_of_program(nbytes) : new_pages(nbytes);
-  if (pool->start != NULL) return pool;
+  if (nbytes == 0) return arena;
+  arena->nbytes = nbytes;
+  arena->is_of_program = cpu_memory_is_of_program();
+  arena->start = arena->is_of_program ? new_of_program(nbytes) : new_pages(nbytes);
+  if (arena->start != NULL) return arena;
   (void)raised_format("OutOfMemoryError",
                       "the graph's arrays take %zu bytes: %s; use smaller shapes", nbytes,
                       strerror(errno));
-  object_release(&pool->object);
+  object_release(&arena->object);
   return NULL;
 }
 
 /* ---- The plan */
 
 struct storage {
-  size_t nbytes, offset; /* the largest of its entries; where it is in the pool */
+  size_t nbytes, offset; /* the largest of its entries; where it is in the arena */
   dso_object *memory;    /* on a device */
 };
 
@@ -132,27 +132,28 @@ static int allocate_on_devices(const struct graph *graph, const DLDevice *places
 }
 
 static int make_array(const struct graph_entry *entry, DLDevice place,
-                      const struct storage *storage, struct pool *pool, dso_tensor_object **array) {
-  dso_object *owner = storage->memory != NULL ? storage->memory : &pool->object;
+                      const struct storage *storage, struct arena *arena,
+                      dso_tensor_object **array) {
+  dso_object *owner = storage->memory != NULL ? storage->memory : &arena->object;
   object_retain(owner);
   *array = tensor_object_view(entry->dtype, entry->ndim, entry->shape, owner);
   if (*array == NULL) return -1;
   DLTensor *tensor = &(*array)->tensor;
   tensor->device = place;
   if (storage->memory != NULL) tensor->data = ((dso_tensor_object *)(void *)owner)->tensor.data;
-  else if (pool->start != NULL) tensor->data = (char *)pool->start + storage->offset;
+  else if (arena->start != NULL) tensor->data = (char *)arena->start + storage->offset;
   return 0;
 }
 
 static int make_arrays(const struct graph *graph, const DLDevice *places, struct storage *storages,
                        dso_tensor_object **arrays) {
-  struct pool *pool = pool_new(measure(graph, places, storages));
-  if (pool == NULL) return -1;
+  struct arena *arena = arena_new(measure(graph, places, storages));
+  if (arena == NULL) return -1;
   int status = allocate_on_devices(graph, places, storages);
   for (size_t i = 0; i < graph->num_entries && status == 0; i++)
-    status = make_array(&graph->entries[i], places[i], &storages[graph->entries[i].leader], pool,
+    status = make_array(&graph->entries[i], places[i], &storages[graph->entries[i].leader], arena,
                         &arrays[i]);
-  object_release(&pool->object);
+  object_release(&arena->object);
   return status;
 }
 

@@ -87,9 +87,9 @@ int TVMBackendFreeWorkspace(int device_type, int device_id, void *data) {
 }
 
 int TVMBackendParallelLaunch(dso_parallel_task task, void *data, int num_task) {
-  return pool_launch(task, data, num_task);
+  return parallel_launch(task, data, num_task);
 }
 
 int TVMBackendParallelBarrier(int task_id, struct parallel_group_env *env) {
-  return pool_barrier(task_id, env);
+  return parallel_barrier(task_id, env);
 }

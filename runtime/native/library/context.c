@@ -7,8 +7,8 @@
  * looked up. Code may store these objects in static variables, so they live until the image is
  * unmapped, or for ever if it never is.
  *
- * context->modules belongs to the host, which stores weak references to the modules that it
- * searches. When the last of these modules dies, the host drops its cached callables: they
+ * context->modules belongs to the embedder, which stores weak references to the modules that it
+ * searches. When the last of these modules dies, the embedder drops its cached callables: they
  * reference modules that view the library, and would keep it open. A callable that a thread is
  * calling (in_call.h) is dropped after the call. A function object without its callable looks its
  * name up at each call.
@@ -20,7 +20,7 @@
 #include "library/context.h"
 
 #include "abi/heap.h"
-#include "abi/host.h"
+#include "abi/embedder.h"
 #include "library/loaded.h"
 #include "library/provided.h"
 
@@ -77,7 +77,7 @@ struct context *context_close(struct context *context, int is_mapped) {
 }
 
 void context_free(struct context *context) {
-  host.forget_context(context);
+  embedder.forget_context(context);
   import_cache_clear(&context->import_cache);
   __atomic_store_n(&context->is_live, 0, __ATOMIC_RELEASE);
 }

@@ -17,7 +17,7 @@ struct context {
   struct context *next; /* in the bucket; contexts are never removed */
   int is_live;
   int num_libraries; /* open libraries that share it */
-  void *modules;     /* owned by the host: the modules to search */
+  void *modules;     /* owned by the embedder: the modules to search */
   struct import_cache import_cache;
 };
 

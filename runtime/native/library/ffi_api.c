@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "abi/heap.h"
-#include "abi/host.h"
+#include "abi/embedder.h"
 #include "abi/raised.h"
 #include "abi/tvm_ffi.h"
 #include "library/context.h"
@@ -50,6 +50,6 @@ int TVMFFIEnvModLookupFromImports(void *pointer, const char *name, void **functi
   if (name == NULL) return raised_format("TypeError", "look-up: expected a name, found NULL");
   if (context == NULL) return look_up_elsewhere(pointer, name, function);
   *function = import_cache_get(&context->import_cache, name);
-  if (*function == NULL) *function = host.find_import(context, name);
+  if (*function == NULL) *function = embedder.find_import(context, name);
   return *function != NULL ? 0 : -1;
 }

@@ -2,7 +2,7 @@
 #define _POSIX_C_SOURCE 200809L /* PTHREAD_MUTEX_RECURSIVE */
 #include <pthread.h>
 
-#include "abi/host.h"
+#include "abi/embedder.h"
 #include "abi/raised.h"
 #include "library/provided.h"
 
@@ -41,11 +41,11 @@ static int make_locked(void **handle, int (*init)(void **result)) {
   return status;
 }
 
-/* A thread that waits for the lock releases the host's lock: the owner may be waiting for it. */
+/* A thread that waits for the lock releases the embedder's lock: the owner may be waiting for it. */
 int TVMFFIHandleInitOnce(void **handle, int (*init)(void **result)) {
   if (__atomic_load_n(handle, __ATOMIC_ACQUIRE) != NULL) return 0;
-  void *state = host.suspend();
+  void *state = embedder.suspend();
   int status = make_locked(handle, init);
-  if (state != NULL) host.resume(state);
+  if (state != NULL) embedder.resume(state);
   return status;
 }

@@ -8,7 +8,7 @@
 
 #include "abi/object.h"
 #include "library/packed.h"
-#include "threads/pool.h"
+#include "threads/launch.h"
 
 /* ---- ffi_api.c, init_once.c and stream.c: TVM FFI's c_api.h and c_env_api.h */
 

@@ -1,11 +1,11 @@
 /* The current stream of each thread and device: TVM FFI's c_env_api.h.
  *
  * NULL is no stream. With a real tvm_ffi in the process its table is the only one, so that both give
- * the same answer; a stream that was set here before moves there. Where none is set, the host may
+ * the same answer; a stream that was set here before moves there. Where none is set, the embedder may
  * know the current one (PyTorch's). */
 #include <inttypes.h>
 
-#include "abi/host.h"
+#include "abi/embedder.h"
 #include "abi/raised.h"
 #include "abi/tvm_ffi.h"
 #include "library/provided.h"
@@ -75,5 +75,5 @@ void *TVMFFIEnvGetStream(int32_t device_type, int32_t device_id) {
     const struct entry *entry = find(device_type, device_id);
     if (entry != NULL) stream = entry->stream;
   }
-  return stream != NULL ? stream : host.current_stream(device_type, device_id);
+  return stream != NULL ? stream : embedder.current_stream(device_type, device_id);
 }

@@ -1,17 +1,17 @@
 /* The modules of contexts, and the search in their imports. */
-#include "module/host.h"
+#include "module/embedder.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/heap.h"
-#include "abi/host.h"
+#include "abi/embedder.h"
 #include "abi/raised.h"
 #include "abi/text.h"
 #include "library/context.h"
 #include "module/global.h"
-#include "module/host_lock.h"
+#include "module/embedder_lock.h"
 #include "module/imported.h"
 #include "module/not_found.h"
 #include "module/origin.h"
@@ -27,15 +27,15 @@ struct bound {
 
 static int no_memory(void) { return raised_format("OutOfMemoryError", "no memory for a look-up"); }
 
-int host_bind(struct context *context, dso_module *module) {
+int embedder_bind(struct context *context, dso_module *module) {
   struct bound *added = heap_new(sizeof *added);
   if (added == NULL) return no_memory();
   *added = (struct bound){NULL, module};
-  host_lock();
+  embedder_lock();
   struct bound **link = (struct bound **)(void *)&context->modules;
   while (*link != NULL) link = &(*link)->next;
   *link = added;
-  host_unlock();
+  embedder_unlock();
   return 0;
 }
 
@@ -47,16 +47,16 @@ static void retire(dso_object *shell, const char *name, void *list) {
 /* When the last module ends, the context drops the functions that it cached: their modules may view
  * the library, and would keep it open. Only threads that the library started can still call its
  * code. */
-void host_unbind(struct context *context, dso_module *module) {
+void embedder_unbind(struct context *context, dso_module *module) {
   struct imported *retired = NULL;
-  host_lock();
+  embedder_lock();
   struct bound **link = (struct bound **)(void *)&context->modules;
   while (*link != NULL && (*link)->module != module) link = &(*link)->next;
   struct bound *gone = *link;
   if (gone != NULL) *link = gone->next;
   if (gone != NULL && context->modules == NULL)
     import_cache_retire(&context->import_cache, retire, &retired);
-  host_unlock();
+  embedder_unlock();
   free(gone);
   imported_drop_all(retired);
 }
@@ -96,15 +96,15 @@ static int take_modules(struct search *self) {
   for (;; room *= 2) {
     self->modules = heap_new(room * sizeof(dso_module *));
     if (self->modules == NULL) return no_memory();
-    host_lock();
+    embedder_lock();
     if (count_modules(self->context) <= room) break;
-    host_unlock();
+    embedder_unlock();
     free(self->modules);
   }
   first = self->context->modules;
   for (; first != NULL; first = first->next)
     if (module_try_retain(first->module)) self->modules[self->num_modules++] = first->module;
-  host_unlock();
+  embedder_unlock();
   return 0;
 }
 
@@ -186,7 +186,7 @@ static dso_object *cache(const struct search *self, uint64_t version) {
   struct import_cache *table = &self->context->import_cache;
   dso_object *shell = imported_new(self->context, self->name, self->function, self->provider);
   if (shell == NULL) return NULL;
-  host_lock();
+  embedder_lock();
   dso_object *known = import_cache_renew(table, self->name, self->provider, version);
   int is_added = 0;
   if (known == NULL) {
@@ -194,7 +194,7 @@ static dso_object *cache(const struct search *self, uint64_t version) {
     is_added = import_cache_add(table, self->name, self->provider, version, shell) == 0;
     known = shell;
   }
-  host_unlock();
+  embedder_unlock();
   object_release(shell);
   if (known != shell || is_added) return known;
   (void)no_memory();
@@ -257,15 +257,15 @@ static void *find_global(const char *name) {
 /* ---- The table */
 
 static void fill(void) {
-  host.find_import = find_import;
-  host.find_weight = find_weight;
-  host.find_global = find_global;
-  host.forget_context = forget_context;
+  embedder.find_import = find_import;
+  embedder.find_weight = find_weight;
+  embedder.find_global = find_global;
+  embedder.forget_context = forget_context;
 }
 
-void host_install(void) {
+void embedder_install(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, fill);
 }
 
-void host_collect(void) { imported_collect(); }
+void embedder_collect(void) { imported_collect(); }

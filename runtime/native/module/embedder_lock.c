@@ -1,5 +1,5 @@
-/* The host's lock, and what a fork does with it. */
-#include "module/host_lock.h"
+/* The embedder's lock, and what a fork does with it. */
+#include "module/embedder_lock.h"
 
 #include <pthread.h>
 
@@ -13,9 +13,9 @@ static void leave(void) { pthread_mutex_unlock(&lock); }
  * for it. */
 static void prepare(void) { (void)pthread_atfork(enter, leave, leave); }
 
-void host_lock(void) {
+void embedder_lock(void) {
   pthread_once(&once, prepare);
   enter();
 }
 
-void host_unlock(void) { leave(); }
+void embedder_unlock(void) { leave(); }

@@ -7,7 +7,7 @@
 #include "abi/heap.h"
 #include "abi/raised.h"
 #include "library/import_cache.h"
-#include "module/host_lock.h"
+#include "module/embedder_lock.h"
 
 struct global {
   struct global *next;
@@ -61,14 +61,14 @@ int global_register(const char *name, dso_function *function) {
   if (added == NULL) return raised_format("OutOfMemoryError", "no memory to register a function");
   memcpy(added->name, name, size);
   added->function = function;
-  host_lock();
+  embedder_lock();
   int is_taken = find_registered(name) != NULL;
   if (!is_taken) {
     object_retain(&function->object);
     added->next = globals;
     __atomic_store_n(&globals, added, __ATOMIC_RELEASE);
   }
-  host_unlock();
+  embedder_unlock();
   if (is_taken) {
     free(added);
     return raised_format("ValueError", "global function '%s' is already registered", name);

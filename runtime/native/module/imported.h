@@ -17,7 +17,7 @@ struct imported;
 dso_object *imported_new(struct context *context, const char *name, dso_object *function,
                          dso_object *provider);
 
-/* Retire a shell, and add it to a list. The host's lock is held. */
+/* Retire a shell, and add it to a list. The embedder's lock is held. */
 void imported_retire(dso_object *shell, struct imported **list);
 
 /* Drop the functions of a list of retired shells, except those that a thread is calling: the call

@@ -10,7 +10,7 @@
 #include "device/tensor_object.h"
 #include "library/left_out.h"
 #include "library/packed.h"
-#include "module/host.h"
+#include "module/embedder.h"
 #include "module/names.h"
 
 struct library_module {
@@ -171,7 +171,7 @@ static const char *entry(dso_module *module) {
 
 static void end(dso_module *module) {
   struct library_module *self = (struct library_module *)(void *)module;
-  if (self->bound != NULL) host_unbind(self->bound, module);
+  if (self->bound != NULL) embedder_unbind(self->bound, module);
   free(self->entry);
 }
 
@@ -190,7 +190,7 @@ dso_module *library_module_new(struct origin *origin) {
   struct library_module *self =
       module_new(&type, (struct span){"library", 7}, sizeof *self, &origin->object);
   if (self == NULL) return NULL;
-  if (origin->context == NULL || host_bind(origin->context, &self->module) == 0) {
+  if (origin->context == NULL || embedder_bind(origin->context, &self->module) == 0) {
     self->bound = origin->context;
     return &self->module;
   }

@@ -4,7 +4,7 @@
 
 #include "abi/raised.h"
 #include "module/file_origin.h"
-#include "module/host.h"
+#include "module/embedder.h"
 #include "module/resident.h"
 #include "module/tree.h"
 #include "module/verified.h"
@@ -63,7 +63,7 @@ static dso_module *load_file(const char *path, const struct load_options *option
 }
 
 dso_module *tree_load(const char *path, const struct load_options *options) {
-  host_install();
+  embedder_install();
   char *absolute = absolute_path(path);
   if (absolute == NULL) return NULL;
   dso_module *root = options->verify != NULL ? load_verified(absolute, NULL, 0, options)
@@ -86,7 +86,7 @@ static int has_bytes(const dso_module *root, const void *context) {
 
 dso_module *tree_load_bytes(const void *bytes, size_t nbytes, const struct load_options *options) {
   struct bytes wanted = {bytes, nbytes};
-  host_install();
+  embedder_install();
   if (options->verify != NULL) return load_verified(NULL, bytes, nbytes, options);
   dso_module *root = resident_search(nbytes, has_bytes, &wanted);
   return root != NULL ? use_again(root, options)

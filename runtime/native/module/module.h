@@ -62,7 +62,7 @@ static inline size_t module_imports(const dso_module *self, dso_module *const **
 }
 
 /* Append an import, and retain it. Returns 0, or -1 with the error raised. The caller makes sure
- * that no two threads do so at once (host_lock), and that there is no cycle. */
+ * that no two threads do so at once (embedder_lock), and that there is no cycle. */
 int module_append_import(dso_module *self, dso_module *imported);
 
 /* Take a reference to a module that another thread may be ending; false if its last one is gone. */

@@ -5,7 +5,7 @@
 
 #include "abi/heap.h"
 #include "abi/raised.h"
-#include "module/host_lock.h"
+#include "module/embedder_lock.h"
 
 struct resident {
   struct resident *next;
@@ -22,9 +22,9 @@ static dso_module *find(const struct file_key *key) {
 }
 
 dso_module *resident_find(const struct file_key *key) {
-  host_lock();
+  embedder_lock();
   dso_module *root = find(key);
-  host_unlock();
+  embedder_unlock();
   return root;
 }
 
@@ -34,14 +34,14 @@ dso_module *resident_add(const struct file_key *key, dso_module *root) {
     (void)raised_format("OutOfMemoryError", "no memory for a loaded library");
     return NULL;
   }
-  host_lock();
+  embedder_lock();
   dso_module *other = find(key);
   if (other == NULL) {
     *added = (struct resident){residents, *key, root};
     residents = added;
     root->is_resident = 1;
   }
-  host_unlock();
+  embedder_unlock();
   if (other == NULL) return root;
   free(added);
   return other;
@@ -51,12 +51,12 @@ dso_module *resident_add(const struct file_key *key, dso_module *root) {
  * false after the last. */
 static int take_nth(size_t nbytes, size_t n, dso_module **root) {
   *root = NULL;
-  host_lock();
+  embedder_lock();
   struct resident *at = residents;
   for (; at != NULL; at = at->next)
     if (at->key.size == nbytes && n-- == 0) break;
   if (at != NULL && module_try_retain(at->root)) *root = at->root;
-  host_unlock();
+  embedder_unlock();
   return at != NULL;
 }
 
@@ -75,11 +75,11 @@ dso_module *resident_search(size_t nbytes,
 }
 
 void resident_forget(dso_module *root) {
-  host_lock();
+  embedder_lock();
   struct resident **link = &residents;
   while ((*link)->root != root) link = &(*link)->next;
   struct resident *gone = *link;
   *link = gone->next;
-  host_unlock();
+  embedder_unlock();
   free(gone);
 }

@@ -10,8 +10,8 @@
 #include "library/checksums.h"
 #include "library/context.h"
 #include "library/registered.h"
-#include "module/host.h"
-#include "module/host_lock.h"
+#include "module/embedder.h"
+#include "module/embedder_lock.h"
 #include "module/tree.h"
 
 struct system_origin {
@@ -201,14 +201,14 @@ static dso_module *keep_root(const char *prefix, dso_module *module) {
   }
   memcpy(added->prefix, prefix, size);
   added->module = module;
-  host_lock();
+  embedder_lock();
   dso_module *known = known_root(prefix);
   if (known == NULL) {
     added->next = roots;
     module_retain(module);
     __atomic_store_n(&roots, added, __ATOMIC_RELEASE);
   }
-  host_unlock();
+  embedder_unlock();
   if (known == NULL) return module;
   free(added);
   module_release(module);
@@ -217,7 +217,7 @@ static dso_module *keep_root(const char *prefix, dso_module *module) {
 
 dso_module *tree_of_program(const char *prefix) {
   struct checksums checksums = {.has_blob = 0};
-  host_install();
+  embedder_install();
   dso_module *root = known_root(prefix);
   if (root != NULL) return root;
   struct system_origin *self = new_origin(prefix);

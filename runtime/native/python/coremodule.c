@@ -11,7 +11,7 @@
 #include "python/name_bytes.h"
 #include "python/device_code.h"
 #include "python/elf_file.h"
-#include "python/host.h"
+#include "python/embedder.h"
 #include "library/import_cache.h"
 #include "library/left_out.h"
 #include "library/provided.h"
@@ -190,7 +190,7 @@ static int refuse_subinterpreter(void) {
 }
 
 static int core_exec(PyObject *module) {
-  host_fill();
+  embedder_fill();
   PyTypeObject *const types[] = {&Library_Type,    &ElfFile_Type,       &Function_Type,
                                  &TensorBase_Type, &CallSequence_Type,  &DeviceCode_Type,
                                  &Device_Type,     &Handle_Type,        &SystemLibrary_Type,

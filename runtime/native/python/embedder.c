@@ -1,13 +1,13 @@
-/* Python as the host of the core (abi/host.h): import look-up, the GIL, signals. */
+/* Python as the embedder of the core (abi/embedder.h): import look-up, the GIL, signals. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "python/host.h"
+#include "python/embedder.h"
 
 #include <time.h>
 
 #include "abi/dlpack.h"
-#include "abi/host.h"
+#include "abi/embedder.h"
 #include "abi/raised.h"
 #include "python/call/callback.h"
 #include "python/exception.h"
@@ -129,8 +129,8 @@ static void *suspend(void) {
 
 static void resume(void *state) { PyEval_RestoreThread(state); }
 
-void host_fill(void) {
-  host = (struct host){
+void embedder_fill(void) {
+  embedder = (struct embedder){
       .find_import = imports_find,
       .find_weight = imports_find_weight,
       .find_global = find_global,

@@ -60,7 +60,7 @@ static int wait_here(struct fork_join *group, uint32_t passed, int task_id) {
   }
 }
 
-int pool_barrier(int task_id, struct parallel_group_env *env) {
+int parallel_barrier(int task_id, struct parallel_group_env *env) {
   struct fork_join *group = env->sync_handle;
   if (env->num_task == 1) return 0;
   if (group->num_threads < env->num_task) return refuse(group);

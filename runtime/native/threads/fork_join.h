@@ -1,11 +1,11 @@
-/* One launch of parallel tasks: the state that pool.c, barrier.c and the workers share. */
+/* One launch of parallel tasks: the state that launch.c, barrier.c and the workers share. */
 #ifndef DSO_PACKER_THREADS_FORK_JOIN_H
 #define DSO_PACKER_THREADS_FORK_JOIN_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "threads/pool.h"
+#include "threads/launch.h"
 
 struct fork_join {
   dso_parallel_task task;

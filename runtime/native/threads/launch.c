@@ -1,5 +1,5 @@
 /* Launching parallel tasks on the thread pool. */
-#include "threads/pool.h"
+#include "threads/launch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -156,7 +156,7 @@ static int refuse(int num_task) {
   return -1;
 }
 
-int pool_launch(dso_parallel_task task, void *data, int num_task) {
+int parallel_launch(dso_parallel_task task, void *data, int num_task) {
   if (num_task < 0) return refuse(num_task);
   struct fork_join group = {.task = task, .data = data, .forks = team_forks()};
   int size = num_task == 0 && is_in_task ? 1 : team_size(), taken = 0;

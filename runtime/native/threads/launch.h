@@ -3,8 +3,8 @@
  * A launch runs its tasks in the launching thread and in workers that it has exclusively. When the
  * launcher has finished its tasks, it also runs those that a worker has not begun. Workers are
  * created on demand, spin for 0.2 ms after a launch, and then sleep. */
-#ifndef DSO_PACKER_THREADS_POOL_H
-#define DSO_PACKER_THREADS_POOL_H
+#ifndef DSO_PACKER_THREADS_LAUNCH_H
+#define DSO_PACKER_THREADS_LAUNCH_H
 
 #include <stdint.h>
 
@@ -21,11 +21,11 @@ typedef int (*dso_parallel_task)(int task_id, struct parallel_group_env *env, vo
  * skipped. `num_task` 0 means one task per thread (TVM_NUM_THREADS, OMP_NUM_THREADS, or the number
  * of processors), or one task if the caller is itself a task. If there are more tasks than threads,
  * each thread runs several in turn. */
-int pool_launch(dso_parallel_task task, void *data, int num_task);
+int parallel_launch(dso_parallel_task task, void *data, int num_task);
 
 /* Wait until all tasks of the launch have reached the barrier. Returns 0, or -1 with an error
  * raised if there are more tasks than threads or if a task ended without reaching the barrier; then
  * the launch fails, too. */
-int pool_barrier(int task_id, struct parallel_group_env *env);
+int parallel_barrier(int task_id, struct parallel_group_env *env);
 
 #endif

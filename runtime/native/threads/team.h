@@ -1,4 +1,4 @@
-/* The worker threads of the pool (pool.h): their number, and the list of idle ones. */
+/* The worker threads of the pool (launch.h): their number, and the list of idle ones. */
 #ifndef DSO_PACKER_THREADS_TEAM_H
 #define DSO_PACKER_THREADS_TEAM_H
 
@@ -41,7 +41,7 @@ int worker_revoke(struct worker *worker);
 /* How often the process forked since the first worker. A forked child has no workers. */
 uint32_t team_forks(void);
 
-/* Run a worker's task, and then unassigned tasks of the same launch (pool.c). */
+/* Run a worker's task, and then unassigned tasks of the same launch (launch.c). */
 void fork_join_work(struct fork_join *group, int task_id);
 
 #endif

@@ -1,7 +1,7 @@
 /* Workspaces: scratch memory that host code allocates and frees in reverse order.
  *
- * Each thread has one pool per device, so no lock is needed, and a thread reuses its own memory. A
- * thread that ends frees its pools. */
+ * Each thread has one workspace per device, so no lock is needed, and a thread reuses its own memory. A
+ * thread that ends frees its workspaces. */
 #ifndef DSO_PACKER_THREADS_WORKSPACE_H
 #define DSO_PACKER_THREADS_WORKSPACE_H
 

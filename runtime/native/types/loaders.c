@@ -6,7 +6,7 @@
 
 #include "abi/heap.h"
 #include "abi/raised.h"
-#include "module/host_lock.h"
+#include "module/embedder_lock.h"
 #include "module/names.h"
 #include "types/opaque.h"
 #include "types/user_type.h"
@@ -77,13 +77,13 @@ int loaders_register(const dso_type *type) {
   if (added == NULL) return raised_format("OutOfMemoryError", "no memory to register a loader");
   int is_taken = 0;
   for (size_t i = 0; i < NUM_ROWS; i++) is_taken |= is_key(rows[i].key, key);
-  host_lock();
+  embedder_lock();
   is_taken |= find_registered(key) != NULL;
   if (!is_taken) {
     *added = (struct registered){registered, type};
     __atomic_store_n(&registered, added, __ATOMIC_RELEASE);
   }
-  host_unlock();
+  embedder_unlock();
   if (!is_taken) return 0;
   free(added);
   return raised_format("ValueError", "type key '%s' already has a loader", type->type_key);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "abi/host.h"
+#include "abi/embedder.h"
 #include "abi/raised.h"
 #include "vm/stack.h"
 
@@ -31,12 +31,12 @@ enum { POLL_MS = 50 };
 
 static __attribute__((noinline, cold)) int poll(struct vm_pace *pace) {
   int64_t before = pace->now;
-  pace->now = host.now();
+  pace->now = embedder.now();
   pace->most = pace->now != before ? 1 : pace->most < MOST_STEPS ? 2 * pace->most : MOST_STEPS;
   pace->steps = pace->most;
   if (pace->now < pace->next_poll) return 0;
   pace->next_poll = pace->now + POLL_MS;
-  return host.poll();
+  return embedder.poll();
 }
 
 /* Begin an instruction of some steps. Returns 0, or -1 with the error of a signal raised. */

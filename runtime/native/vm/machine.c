@@ -11,22 +11,22 @@ int vm_out_of_memory(void) {
 }
 
 /* There is one CPU, whatever number a model gives it. */
-static int add_pool(struct vm *vm, DLDevice device) {
+static int add_allocator(struct vm *vm, DLDevice device) {
   if (device.device_type == DLPACK_CPU) device.device_id = 0;
-  vm->pools[vm->num_pools] = vm_pool_new(device);
-  if (vm->pools[vm->num_pools] == NULL) return -1;
-  vm->num_pools++;
+  vm->allocators[vm->num_allocators] = vm_allocator_new(device);
+  if (vm->allocators[vm->num_allocators] == NULL) return -1;
+  vm->num_allocators++;
   return 0;
 }
 
-/* Shapes are computed on the CPU, so its pool is always the last one. */
-static int add_pools(struct vm *vm, const DLDevice *devices, size_t count) {
-  vm->pools = heap_new_zeroed(count + 1, sizeof *vm->pools);
-  if (vm->pools == NULL) return vm_out_of_memory();
+/* Shapes are computed on the CPU, so its allocator is always the last one. */
+static int add_allocators(struct vm *vm, const DLDevice *devices, size_t count) {
+  vm->allocators = heap_new_zeroed(count + 1, sizeof *vm->allocators);
+  if (vm->allocators == NULL) return vm_out_of_memory();
   for (size_t i = 0; i < count; i++)
-    if (add_pool(vm, devices[i]) != 0) return -1;
+    if (add_allocator(vm, devices[i]) != 0) return -1;
   if (count > 0 && devices[count - 1].device_type == DLPACK_CPU) return 0;
-  return add_pool(vm, (DLDevice){DLPACK_CPU, 0});
+  return add_allocator(vm, (DLDevice){DLPACK_CPU, 0});
 }
 
 struct vm *vm_new(const struct vm_code *code, const struct vm_parts *parts, const DLDevice *devices,
@@ -38,7 +38,7 @@ struct vm *vm_new(const struct vm_code *code, const struct vm_parts *parts, cons
   }
   vm->references = 1;
   pthread_mutex_init(&vm->lock, NULL);
-  if (add_pools(vm, devices, num_devices) == 0 && vm_bind(vm, code, parts) == 0) return vm;
+  if (add_allocators(vm, devices, num_devices) == 0 && vm_bind(vm, code, parts) == 0) return vm;
   vm_release(vm);
   return NULL;
 }
@@ -53,7 +53,7 @@ static void free_machine(struct vm *vm) {
     if (vm->callees[i] != NULL) object_release(vm->callees[i]);
   if (vm->instrument != NULL) object_release(&vm->instrument->object);
   pthread_mutex_destroy(&vm->lock);
-  for (size_t i = 0; i < vm->num_pools; i++) vm_pool_close(vm->pools[i]);
+  for (size_t i = 0; i < vm->num_allocators; i++) vm_allocator_close(vm->allocators[i]);
   free(vm->routines);
   free(vm->callees);
   free(vm->instructions);
@@ -61,7 +61,7 @@ static void free_machine(struct vm *vm) {
   free(vm->costs);
   free(vm->operands);
   free(vm->values);
-  free(vm->pools);
+  free(vm->allocators);
   free(vm->names);
   free(vm);
 }

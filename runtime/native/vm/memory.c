@@ -35,19 +35,20 @@ VM_BUILTIN(vm_alloc_storage) {
   if (args[2].type_index != DSO_INT) return vm_refuse_argument("alloc_storage", 2, "int", &args[2]);
   if (args[3].type_index != DSO_DATA_TYPE)
     return vm_refuse_argument("alloc_storage", 3, "a dtype", &args[3]);
-  int64_t index = args[2].v_int64 == -1 ? (int64_t)vm->num_pools - 1 : args[2].v_int64;
-  if (index < 0 || (uint64_t)index >= vm->num_pools)
+  int64_t index = args[2].v_int64 == -1 ? (int64_t)vm->num_allocators - 1 : args[2].v_int64;
+  if (index < 0 || (uint64_t)index >= vm->num_allocators)
     return raised_format("DeviceError",
                          "the code uses device %" PRId64 " of the machine, expected less than "
                          "%zu; pass more devices to VirtualMachine",
-                         index, vm->num_pools);
-  if (check_scope("alloc_storage", vm_pool_device(vm->pools[index]), args, num_args, 4) != 0)
+                         index, vm->num_allocators);
+  if (check_scope("alloc_storage", vm_allocator_device(vm->allocators[index]), args, num_args, 4) !=
+      0)
     return -1;
   if (vm_nbytes("vm.builtin.alloc_storage: a storage", args[3].v_dtype, dims.ndim, dims.dims,
                 &nbytes) != 0)
     return -1;
   vm_count_bytes(run, nbytes);
-  struct vm_storage *storage = vm_pool_alloc(vm->pools[index], nbytes);
+  struct vm_storage *storage = vm_allocator_alloc(vm->allocators[index], nbytes);
   if (storage == NULL) return -1;
   *result = any_of_object(storage);
   return 0;
@@ -61,7 +62,7 @@ static dso_tensor_object *place(struct vm_storage *storage, int64_t offset, DLDa
   dso_tensor_object *tensor =
       tensor_object_view(dtype, (int32_t)dims->ndim, dims->dims, &storage->object);
   if (tensor == NULL) return NULL;
-  tensor->tensor.device = vm_pool_device(storage->pool);
+  tensor->tensor.device = vm_allocator_device(storage->allocator);
   tensor->tensor.data = storage->data;
   if (tensor->tensor.device.device_type == DLPACK_CPU)
     tensor->tensor.data = (char *)storage->data + offset;
@@ -87,7 +88,8 @@ VM_BUILTIN(vm_alloc_tensor) {
   if (vm_read_dims("alloc_tensor", 2, &args[2], &dims) != 0) return -1;
   if (args[3].type_index != DSO_DATA_TYPE)
     return vm_refuse_argument("alloc_tensor", 3, "a dtype", &args[3]);
-  if (check_scope("alloc_tensor", vm_pool_device(storage->pool), args, num_args, 4) != 0) return -1;
+  if (check_scope("alloc_tensor", vm_allocator_device(storage->allocator), args, num_args, 4) != 0)
+    return -1;
   int64_t offset = args[1].v_int64;
   if (dtype_nbytes(args[3].v_dtype, dims.ndim, dims.dims, &nbytes) != 0 || offset < 0 ||
       (uint64_t)offset > storage->nbytes || nbytes > storage->nbytes - (size_t)offset)
@@ -189,11 +191,13 @@ VM_BUILTIN(vm_view) {
 }
 
 /* A model may number CPUs, as cpu:1; their memory is one. */
-static struct vm_pool *pool_of(const struct vm *vm, int64_t device_type, int64_t device_id) {
-  if (device_type == DLPACK_CPU) return vm_host_pool(vm);
-  for (size_t i = 0; i < vm->num_pools; i++) {
-    DLDevice device = vm_pool_device(vm->pools[i]);
-    if (device.device_type == device_type && device.device_id == device_id) return vm->pools[i];
+static struct vm_allocator *allocator_of(const struct vm *vm, int64_t device_type,
+                                         int64_t device_id) {
+  if (device_type == DLPACK_CPU) return vm_host_allocator(vm);
+  for (size_t i = 0; i < vm->num_allocators; i++) {
+    DLDevice device = vm_allocator_device(vm->allocators[i]);
+    if (device.device_type == device_type && device.device_id == device_id)
+      return vm->allocators[i];
   }
   raised_format("DeviceError",
                 "the code uses device type %" PRId64 ", id %" PRId64
@@ -208,13 +212,13 @@ VM_BUILTIN(vm_to_device) {
   if (tensor == NULL) return vm_refuse_argument("to_device", 0, "a tensor", &args[0]);
   for (int i = 1; i < 3; i++)
     if (args[i].type_index != DSO_INT) return vm_refuse_argument("to_device", i, "int", &args[i]);
-  struct vm_pool *pool = pool_of(vm_of_run(run), args[1].v_int64, args[2].v_int64);
-  if (pool == NULL) return -1;
-  DLDevice device = vm_pool_device(pool);
+  struct vm_allocator *allocator = allocator_of(vm_of_run(run), args[1].v_int64, args[2].v_int64);
+  if (allocator == NULL) return -1;
+  DLDevice device = vm_allocator_device(allocator);
   if (check_scope("to_device", device, args, num_args, 3) != 0) return -1;
   if (tensor->device.device_type != device.device_type ||
       tensor->device.device_id != device.device_id)
-    return give_copy(run, vm_tensor_copy(pool, tensor), result);
+    return give_copy(run, vm_tensor_copy(allocator, tensor), result);
   any_retain(&args[0]);
   *result = args[0];
   return 0;
@@ -242,9 +246,9 @@ VM_BUILTIN(vm_ensure_zero_offset) {
   if (tensor->device.device_type == DLPACK_CPU && tensor->byte_offset % VM_ALIGNMENT == 0 &&
       strides_are_compact(tensor))
     return fold_offset(run, &args[0], result);
-  struct vm_pool *pool =
-      pool_of(vm_of_run(run), tensor->device.device_type, tensor->device.device_id);
-  return pool != NULL ? give_copy(run, vm_tensor_copy_value(pool, &args[0]), result) : -1;
+  struct vm_allocator *allocator =
+      allocator_of(vm_of_run(run), tensor->device.device_type, tensor->device.device_id);
+  return allocator != NULL ? give_copy(run, vm_tensor_copy_value(allocator, &args[0]), result) : -1;
 }
 
 /* ---- Reading */

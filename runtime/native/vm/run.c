@@ -16,7 +16,7 @@ static _Thread_local int num_runs;
 static _Thread_local struct vm_pace thread_pace;
 
 static struct vm_pace begin_pace(void) {
-  int64_t now = host.now(), steps = now == thread_pace.now ? thread_pace.most : 1;
+  int64_t now = embedder.now(), steps = now == thread_pace.now ? thread_pace.most : 1;
   return (struct vm_pace){.steps = steps, .most = steps, .now = now, .next_poll = now + POLL_MS};
 }
 

@@ -70,7 +70,7 @@ VM_BUILTIN(vm_alloc_shape_heap) {
                          "to %d",
                          args[1].v_int64, MOST_SLOTS);
   dso_tensor_object *heap =
-      vm_tensor_new(vm_host_pool(vm_of_run(run)), (DLDataType){0, 64, 1}, 1, &args[1].v_int64);
+      vm_tensor_new(vm_host_allocator(vm_of_run(run)), (DLDataType){0, 64, 1}, 1, &args[1].v_int64);
   if (heap == NULL) return -1;
   vm_count_bytes(run, (size_t)args[1].v_int64 * 8);
   memset(heap->tensor.data, 0, (size_t)args[1].v_int64 * 8);

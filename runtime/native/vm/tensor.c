@@ -15,18 +15,20 @@ int vm_nbytes(const char *what, DLDataType dtype, int64_t ndim, const int64_t *d
                        what);
 }
 
-struct vm_pool *vm_host_pool(const struct vm *vm) { return vm->pools[vm->num_pools - 1]; }
+struct vm_allocator *vm_host_allocator(const struct vm *vm) {
+  return vm->allocators[vm->num_allocators - 1];
+}
 
-dso_tensor_object *vm_tensor_new(struct vm_pool *pool, DLDataType dtype, int32_t ndim,
+dso_tensor_object *vm_tensor_new(struct vm_allocator *allocator, DLDataType dtype, int32_t ndim,
                                  const int64_t *dims) {
   size_t nbytes;
   if (vm_nbytes("a tensor", dtype, ndim, dims, &nbytes) != 0) return NULL;
-  struct vm_storage *storage = vm_pool_alloc(pool, nbytes);
+  struct vm_storage *storage = vm_allocator_alloc(allocator, nbytes);
   if (storage == NULL) return NULL;
   dso_tensor_object *tensor = tensor_object_view(dtype, ndim, dims, &storage->object);
   if (tensor == NULL) return NULL;
   tensor->tensor.data = storage->data;
-  tensor->tensor.device = vm_pool_device(pool);
+  tensor->tensor.device = vm_allocator_device(allocator);
   return tensor;
 }
 
@@ -37,34 +39,34 @@ int vm_tensor_is_compatible(const DLTensor *tensor) {
   return tensor->byte_offset == 0 && (uintptr_t)tensor->data % VM_ALIGNMENT == 0;
 }
 
-dso_tensor_object *vm_tensor_copy(struct vm_pool *pool, const DLTensor *tensor) {
-  dso_tensor_object *copy = vm_tensor_new(pool, tensor->dtype, tensor->ndim, tensor->shape);
+dso_tensor_object *vm_tensor_copy(struct vm_allocator *allocator, const DLTensor *tensor) {
+  dso_tensor_object *copy = vm_tensor_new(allocator, tensor->dtype, tensor->ndim, tensor->shape);
   if (copy == NULL || tensor_copy(&copy->tensor, tensor) == 0) return copy;
   object_release(&copy->object);
   return NULL;
 }
 
-dso_tensor_object *vm_tensor_copy_value(struct vm_pool *pool, const dso_any *value) {
-  dso_tensor_object *copy = vm_tensor_copy(pool, dso_tensor_of(value));
+dso_tensor_object *vm_tensor_copy_value(struct vm_allocator *allocator, const dso_any *value) {
+  dso_tensor_object *copy = vm_tensor_copy(allocator, dso_tensor_of(value));
   if (copy != NULL && tensor_value_is_readonly(value))
     tensor_object_mark(&copy->object, TENSOR_READ_ONLY);
   return copy;
 }
 
-/* The pool for a copy of a tensor: the pool of the tensor's device, else the pool of the CPU. */
-static struct vm_pool *pool_like(const struct vm *vm, const DLTensor *tensor) {
-  for (size_t i = 0; i < vm->num_pools; i++) {
-    DLDevice device = vm_pool_device(vm->pools[i]);
+/* The allocator for a copy of a tensor: the allocator of the tensor's device, else the allocator of the CPU. */
+static struct vm_allocator *allocator_like(const struct vm *vm, const DLTensor *tensor) {
+  for (size_t i = 0; i < vm->num_allocators; i++) {
+    DLDevice device = vm_allocator_device(vm->allocators[i]);
     if (device.device_type == tensor->device.device_type &&
         device.device_id == tensor->device.device_id)
-      return vm->pools[i];
+      return vm->allocators[i];
   }
-  return vm_host_pool(vm);
+  return vm_host_allocator(vm);
 }
 
 int vm_own(const struct vm *vm, dso_any *value) {
   if (value->type_index != DSO_DLTENSOR_PTR) return 0;
-  dso_tensor_object *copy = vm_tensor_copy_value(pool_like(vm, value->v_ptr), value);
+  dso_tensor_object *copy = vm_tensor_copy_value(allocator_like(vm, value->v_ptr), value);
   *value = (dso_any){.type_index = DSO_NONE};
   if (copy == NULL) return -1;
   *value = any_of_object(copy);
@@ -73,7 +75,7 @@ int vm_own(const struct vm *vm, dso_any *value) {
 
 int vm_bind_constant(const struct vm *vm, const dso_any *constant, dso_any *value) {
   const DLTensor *tensor = dso_tensor_of(constant);
-  DLDevice device = vm_pool_device(vm->pools[0]);
+  DLDevice device = vm_allocator_device(vm->allocators[0]);
   *value = *constant;
   if (tensor == NULL ||
       (tensor->device.device_type == device.device_type &&
@@ -81,7 +83,7 @@ int vm_bind_constant(const struct vm *vm, const dso_any *constant, dso_any *valu
     any_retain(constant);
     return 0;
   }
-  dso_tensor_object *copy = vm_tensor_copy_value(vm->pools[0], constant);
+  dso_tensor_object *copy = vm_tensor_copy_value(vm->allocators[0], constant);
   if (copy == NULL) return -1;
   *value = any_of_object(copy);
   size_t nbytes;

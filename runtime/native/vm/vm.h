@@ -12,7 +12,7 @@
 
 #include "vm/code.h"
 #include "vm/object.h"
-#include "vm/pool.h"
+#include "vm/allocator.h"
 #include "vm/profile.h"
 
 struct vm;
@@ -75,16 +75,16 @@ struct vm_routine {
 
 struct vm {
   atomic_size_t references;
-  size_t num_functions, num_instructions, num_values, num_pools;
+  size_t num_functions, num_instructions, num_values, num_allocators;
   struct vm_routine *routines; /* by index in the table of functions */
   dso_object **callees;        /* likewise: Function objects, or NULL */
   struct vm_instruction *instructions;
   int32_t *rows;         /* by instruction: the row of the function that it calls, or -1 */
   struct vm_cost *costs; /* by instruction: its calls so far; NULL unless the machine measures */
   struct vm_operand *operands;
-  dso_any *values;        /* constants first */
-  struct vm_pool **pools; /* one for each device; the last one is the CPU's */
-  char *names;            /* of the routines */
+  dso_any *values;                  /* constants first */
+  struct vm_allocator **allocators; /* one for each device; the last one is the CPU's */
+  char *names;                      /* of the routines */
   atomic_int has_instrument;
   dso_function_object *instrument; /* or NULL; guarded by `lock` */
   pthread_mutex_t lock;
@@ -110,7 +110,7 @@ void vm_release(struct vm *vm);
 /* Raise MemoryError for a machine. Returns -1. */
 int vm_out_of_memory(void);
 
-/* Bind verified code to a new machine, whose pools exist (bind.c). Returns 0, or -1 with an error
+/* Bind verified code to a new machine, whose allocators exist (bind.c). Returns 0, or -1 with an error
  * raised. */
 int vm_bind(struct vm *vm, const struct vm_code *code, const struct vm_parts *parts);
 
@@ -208,15 +208,15 @@ int vm_nbytes(const char *what, DLDataType dtype, int64_t ndim, const int64_t *d
               size_t *nbytes);
 
 /* A new Tensor object on one of the machine's devices; NULL with an error raised. */
-dso_tensor_object *vm_tensor_new(struct vm_pool *pool, DLDataType dtype, int32_t ndim,
+dso_tensor_object *vm_tensor_new(struct vm_allocator *allocator, DLDataType dtype, int32_t ndim,
                                  const int64_t *dims);
 
-/* A compact copy on the pool's device; NULL with an error raised. */
-dso_tensor_object *vm_tensor_copy(struct vm_pool *pool, const DLTensor *tensor);
+/* A compact copy on the allocator's device; NULL with an error raised. */
+dso_tensor_object *vm_tensor_copy(struct vm_allocator *allocator, const DLTensor *tensor);
 
 /* A compact copy of a value's tensor, which inherits its read-only mark; NULL with an error
  * raised. */
-dso_tensor_object *vm_tensor_copy_value(struct vm_pool *pool, const dso_any *value);
+dso_tensor_object *vm_tensor_copy_value(struct vm_allocator *allocator, const dso_any *value);
 
 /* Return 1 if compiled operators can take this tensor: it is compact and, on the CPU, aligned and
  * without offset. */
@@ -226,8 +226,8 @@ int vm_tensor_is_compatible(const DLTensor *tensor);
  * device. Returns 0, or -1 with an error raised. */
 int vm_bind_constant(const struct vm *vm, const dso_any *constant, dso_any *value);
 
-/* The pool of the CPU. */
-struct vm_pool *vm_host_pool(const struct vm *vm);
+/* The allocator of the CPU. */
+struct vm_allocator *vm_host_allocator(const struct vm *vm);
 
 /* Make a value owned: a tensor by pointer is copied. Takes over the reference of `value`, also on
  * failure. Returns 0, or -1 with an error raised. */

@@ -1,4 +1,4 @@
-"""Lone files: device code and weights that are stored beside a program, not in a library.
+"""Standalone files: device code and weights that are stored beside a program, not in a library.
 
     .ptx .cubin .fatbin     cuda          .cl .clbin   opencl      .hsaco   hip
     .spv                    opencl, or vulkan if its entry points are shaders
@@ -35,7 +35,7 @@ DEVICE_CODE = {
 
 
 def load_file(path: str, data: memoryview | None = None) -> Module:
-    """Load a lone file, whose suffix is a key of `LOADERS`; it is mapped.
+    """Load a standalone file, whose suffix is a key of `LOADERS`; it is mapped.
 
     `data` are its bytes, if they were verified; no other file is read then.
 

@@ -168,8 +168,10 @@ def _host_storages(nbytes: dict[int, int]) -> dict[int, Tensor]:
     for storage_id, size in nbytes.items():
         starts[storage_id] = total
         total += -(-size // ALIGNMENT) * ALIGNMENT
-    pool = _allocate(total)
-    return {i: Tensor(pool[at : at + nbytes[i]], (nbytes[i],), "uint8") for i, at in starts.items()}
+    arena = _allocate(total)
+    return {
+        i: Tensor(arena[at : at + nbytes[i]], (nbytes[i],), "uint8") for i, at in starts.items()
+    }
 
 
 def _allocate(nbytes: int) -> memoryview:

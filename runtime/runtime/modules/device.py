@@ -173,7 +173,7 @@ class DeviceModule(Module):
     data : memoryview or dict
         As given; bytes as a read-only view.
     path : str or None
-        The file that it was loaded from, if it was a lone file.
+        The file that it was loaded from, if it was a standalone file.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""The digest of a file, computed once on a machine: a record stores it for the file's state.
+"""The digest of a file, computed once on a machine: an entry stores it for the file's state.
 
-A record is a small file whose name is a digest of device, inode, size, time of modification and
+An entry is a small file whose name is a digest of device, inode, size, time of modification and
 change time, and of the machine's start. The change time decides: programs cannot set it.
 """
 
@@ -35,7 +35,7 @@ class Digested(NamedTuple):
 
 
 def digest_of(descriptor: int) -> Digested:
-    """Return the digest of an open file: a known one, that of a record, or a computed one.
+    """Return the digest of an open file: a known one, that of an entry, or a computed one.
 
     Processes that ask for the same file at once compute it once. Raises OSError, and ValueError if
     the file changes while it is read.
@@ -43,34 +43,34 @@ def digest_of(descriptor: int) -> Digested:
     _await_tick(os.fstat(descriptor))
     state = state_of(os.fstat(descriptor))
     if (known := _known.get(state)) is None:
-        known = _recorded_or_computed(descriptor, state)
+        known = _stored_or_computed(descriptor, state)
         if len(_known) >= _MAX_KNOWN:
             _known.clear()
         _known[state] = known
     return Digested(known, state)
 
 
-def record(descriptor: int, sha256: str) -> None:
+def remember(descriptor: int, sha256: str) -> None:
     """Store the digest of an open file, which the caller computed; a failure is ignored."""
     state = state_of(os.fstat(descriptor))
     with contextlib.suppress(OSError, PackerError):
-        Store.open().write_record(_name_of(state), sha256)
+        Store.open().write_entry(_name_of(state), sha256)
 
 
-def _recorded_or_computed(descriptor: int, state: State) -> str:
+def _stored_or_computed(descriptor: int, state: State) -> str:
     with contextlib.ExitStack() as stack:
         name, store = _name_of(state), None
         with contextlib.suppress(OSError, PackerError):  # an unusable folder costs time only
             store = Store.open()
-            if recorded := _checked(store.read_record(name)):
-                return recorded
+            if stored := _checked(store.read_entry(name)):
+                return stored
             stack.enter_context(store.locked(name))
-            if recorded := _checked(store.read_record(name)):
-                return recorded
+            if stored := _checked(store.read_entry(name)):
+                return stored
         found = _computed(descriptor, state)
         if store is not None:
             with contextlib.suppress(OSError):
-                store.write_record(name, found)
+                store.write_entry(name, found)
         return found
 
 
@@ -102,5 +102,5 @@ def _name_of(state: State) -> str:
     return hashlib.sha256(repr(tuple(state)).encode()).hexdigest()
 
 
-def _checked(recorded: str) -> str:
-    return recorded if is_digest(recorded) else ""
+def _checked(stored: str) -> str:
+    return stored if is_digest(stored) else ""

@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ..error import LibraryLoadError, PackerError, VerifyError, shown
-from .digest import digest_of, record
+from .digest import digest_of, remember
 from .file_state import open_regular
 from .least_rate import at_least, least_rate
 from .store import VARIABLE, Store, cache_path
@@ -55,7 +55,7 @@ def stored_file(reference: Reference, fetch: Fetch | None) -> str | None:
                 _check_room(store.path, reference.nbytes)
                 with store.writing(path) as descriptor:
                     _copy(descriptor, reference, fetch)
-                _record(path, reference)
+                _remember(path, reference)
     except OSError as error:
         if isinstance(error, PackerError):
             raise
@@ -81,11 +81,11 @@ def _is_whole(path: str, reference: Reference) -> bool:
         os.close(descriptor)
 
 
-def _record(path: str, reference: Reference) -> None:
+def _remember(path: str, reference: Reference) -> None:
     """Store that the file has its digest: it was computed while the bytes came."""
     descriptor = open_regular(path)
     try:
-        record(descriptor, reference.sha256)
+        remember(descriptor, reference.sha256)
     finally:
         os.close(descriptor)
 

@@ -51,7 +51,7 @@ def by_reference(module: Module, *, fetch: Fetch | None = None) -> Module:
 
     Notes
     -----
-    The file is read once, for its SHA-256; a record in the cache keeps that for later processes.
+    The file is read once, for its SHA-256; an entry in the cache keeps that for later processes.
     A process that unpickles the module maps the file at the path, if it is this file, or another
     one of the same digest. Otherwise it uses the copy in ``$DSO_CACHE``, by default
     ``$XDG_CACHE_HOME/dso-packer/libraries``; one process of a machine fetches it, others wait. The

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 VARIABLE = "DSO_CACHE"
 _ADVICE = f"choose a different folder with {VARIABLE}"
 _RECORDS, _LOCKS = "verified", "locks"
-# Beyond this number of records the older half is removed.
+# Beyond this number of entries the older half is removed.
 _MAX_RECORDS = 2048
 # Errors of file systems without unnamed files.
 _NO_TMPFILE = {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL}
@@ -134,16 +134,16 @@ class Store:
                     os.unlink(part)
             os.close(descriptor)
 
-    def read_record(self, name: str) -> str:
-        """Return the text of a record; "" if there is none."""
+    def read_entry(self, name: str) -> str:
+        """Return the text of an entry; "" if there is none."""
         try:
             with open(os.path.join(self.path, _RECORDS, name), encoding="ascii") as file:
                 return file.read(100)
         except (OSError, ValueError):
             return ""
 
-    def write_record(self, name: str, text: str) -> None:
-        """Write a record, as a whole or not at all; raises OSError."""
+    def write_entry(self, name: str, text: str) -> None:
+        """Write an entry, as a whole or not at all; raises OSError."""
         folder = os.path.join(self.path, _RECORDS)
         new = os.path.join(folder, f".{os.urandom(8).hex()}")
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -14,7 +14,7 @@ from ..abi import (
     LIBRARY_METADATA,
     MANIFEST,
 )
-from ..device.lone_files import LOADERS, load_file
+from ..device.standalone_files import LOADERS, load_file
 from ..error import LibraryLoadError
 from ..module import Module
 
@@ -32,7 +32,7 @@ def open_data(
     Parameters
     ----------
     path : path
-        A shared library of any machine, or a lone file as `load` takes it.
+        A shared library of any machine, or a standalone file as `load` takes it.
     key : path, str, bytes or callable, optional
         The key of its encrypted modules, as `load` takes it. Without it these stay as they are:
         type key ``"encrypted"``, no functions and no weights.
@@ -128,7 +128,7 @@ class UnloadedLibraryModule(Module):
 
 def _tree_of(file: DataFile, node: Module, key: KeySource | None) -> Module:
     from ..blob import link_tree, parse_symbol
-    from ..late_tree import check_structure
+    from ..lazy_tree import check_structure
 
     blobs = {name: data for name in BLOB_SYMBOLS if (data := file.data(name)) is not None}
     if len(blobs) > 1:

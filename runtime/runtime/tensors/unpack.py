@@ -1,7 +1,7 @@
 """Weights that are stored in the order in which an operator reads them, as arrays of their shape.
 
 The inverse of ``packer.operators.pack_matmul`` and ``pack_conv2d`` (docs/operators.md, Layouts);
-`unpack_narrow` has that of the narrow types. It needs NumPy.
+`unpack_lowp` has that of the low-precision types. It needs NumPy.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from .tensor import Tensor, tensor
-from .unpack_narrow import narrow_conv2d, narrow_matmul
+from .unpack_lowp import lowp_conv2d, lowp_matmul
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 PANEL = 32  # adjacent outputs of a weight
-BLOCK = 16  # adjacent channels of a picture
+BLOCK = 16  # adjacent channels of an image
 
 
 def unpack(stored: Tensor, form: Mapping[str, Any]) -> Tensor:
@@ -26,7 +26,7 @@ def unpack(stored: Tensor, form: Mapping[str, Any]) -> Tensor:
     Parameters
     ----------
     stored : Tensor
-        The packed weight: float32, or int8 for narrow elements.
+        The packed weight: float32, or int8 for low-precision elements.
     form : mapping
         Its entry in the record: ``kernel``, ``shape``, and what the kernel's layout depends on.
 
@@ -41,8 +41,8 @@ def unpack(stored: Tensor, form: Mapping[str, Any]) -> Tensor:
     kernels: dict[object, Callable[..., Any]] = {
         "conv2d": _conv2d,
         "matmul": _matmul,
-        "narrow_conv2d": narrow_conv2d,
-        "narrow_matmul": narrow_matmul,
+        "lowp_conv2d": lowp_conv2d,
+        "lowp_matmul": lowp_matmul,
     }
     kernel = form.get("kernel")
     if kernel not in kernels:

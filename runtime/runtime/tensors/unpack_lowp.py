@@ -1,6 +1,6 @@
 """Packed weights of 8-bit integers and bfloat16 as arrays of their shape.
 
-The inverse of ``packer.operators.pack_narrow_matmul`` and ``pack_narrow_conv2d``. It needs NumPy.
+The inverse of ``packer.operators.pack_lowp_matmul`` and ``pack_lowp_conv2d``. It needs NumPy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PANEL, WORD = 32, 4  # outputs of a panel, bytes of a word
 _SIZES = {"int8": 1, "uint8": 1, "bfloat16": 2}
 
 
-def narrow_matmul(flat: Any, shape: tuple[int, ...], form: Mapping[str, Any]) -> Any:
+def lowp_matmul(flat: Any, shape: tuple[int, ...], form: Mapping[str, Any]) -> Any:
     """(..., panels, words, 32, 4) -> (..., inner, columns), or the other way round."""
     import numpy as np
 
@@ -48,7 +48,7 @@ def _columns(flat: Any, batch: tuple[int, ...], inner: int, columns: int, dtype:
     return whole.view(np.uint8) ^ np.uint8(128) if dtype == "uint8" else whole
 
 
-def narrow_conv2d(flat: Any, shape: tuple[int, ...], form: Mapping[str, Any]) -> Any:
+def lowp_conv2d(flat: Any, shape: tuple[int, ...], form: Mapping[str, Any]) -> Any:
     """Return (outputs, channels / groups, kernel y, kernel x): int8 or uint8."""
     import numpy as np
 

@@ -88,8 +88,8 @@ def set_trust_policy(policy: Trust | str | os.PathLike[str] | None) -> None:
 
     Notes
     -----
-    It is also asked for `load_from_bytes`, base64, JSON and pickle, for lone files, and for the
-    libraries outside the system's folders that a library needs. Libraries and modules that are
+    It is also asked for `load_from_bytes`, base64, JSON and pickle, for standalone files, and for
+    the libraries outside the system's folders that a library needs. Libraries and modules that are
     loaded already stay. A `trust` argument of `load` is asked beside the policy, never instead.
     """
     global _policy

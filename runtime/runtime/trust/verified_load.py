@@ -78,7 +78,7 @@ def _sealed(source: str | memoryview, trust: Trust | None, weights: str) -> Seal
 
 
 def verified_bytes_of(path: str, trust: Trust | None) -> memoryview:
-    """Return the verified bytes of a lone file, in sealed memory; raises VerifyError."""
+    """Return the verified bytes of a standalone file, in sealed memory; raises VerifyError."""
     file = verified_file(path, trust)
     os.close(file.descriptor)  # the map remains
     return file.data

@@ -198,10 +198,10 @@ def test_other_declarations_are_refused(kind, compile_library) -> None:
         runtime.load(compile_library(PACKED), functions={"twice": kind})
 
 
-def test_lone_file_has_no_functions_to_declare(tmp_path) -> None:
+def test_standalone_file_has_no_functions_to_declare(tmp_path) -> None:
     """A file of weights or device code is not a library."""
     (tmp_path / "kernel.cl").write_text("kernel void f() {}")
-    with pytest.raises(ValueError, match="functions: expected a library, found a lone file"):
+    with pytest.raises(ValueError, match="functions: expected a library, found a standalone file"):
         runtime.load(tmp_path / "kernel.cl", functions={"f": "packed"})
 
 

@@ -15,7 +15,7 @@ TIMEOUT = 60
 
 
 class Counts(ctypes.Structure):
-    """The counts of the tasks of pool_probe.c."""
+    """The counts of the tasks of launch_probe.c."""
 
     _fields_ = (("calls", ctypes.c_int32 * 64), ("mistakes", ctypes.c_int32))
 
@@ -24,10 +24,10 @@ Task = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_vo
 
 
 @pytest.fixture(scope="session")
-def pool(pool_library: Path) -> ctypes.CDLL:
+def pool(launch_library: Path) -> ctypes.CDLL:
     """The library in this process, with three threads whatever the machine has."""
     os.environ["TVM_NUM_THREADS"] = "3"
-    library = ctypes.CDLL(str(pool_library))
+    library = ctypes.CDLL(str(launch_library))
     library.take_error.restype = ctypes.c_char_p
     assert library.threads() == 3
     del os.environ["TVM_NUM_THREADS"]
@@ -185,22 +185,22 @@ def test_launches_from_several_threads(pool: ctypes.CDLL) -> None:
         ({}, None),
     ],
 )
-def test_size(pool_library: Path, environment: dict[str, str], threads: int | None) -> None:
+def test_size(launch_library: Path, environment: dict[str, str], threads: int | None) -> None:
     """The usual variables set the number, else the processors that the process may use."""
     expected = threads or len(os.sched_getaffinity(0))
-    assert run(pool_library, "print(pool.threads())", **environment) == str(expected)
+    assert run(launch_library, "print(pool.threads())", **environment) == str(expected)
 
 
-def test_affinity_counts(pool_library: Path) -> None:
+def test_affinity_counts(launch_library: Path) -> None:
     """A process bound to one processor launches one task, and makes no thread."""
     code = """
 os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 print(pool.launch_counts(0), tasks())
 """
-    assert run(pool_library, code) == "1 1"
+    assert run(launch_library, code) == "1 1"
 
 
-def test_no_thread_before_the_first_launch_that_needs_one(pool_library: Path) -> None:
+def test_no_thread_before_the_first_launch_that_needs_one(launch_library: Path) -> None:
     """Neither loading nor a single task starts any; a launch makes as many as it lacks."""
     code = """
 counts = [tasks()]
@@ -209,10 +209,10 @@ for n in 1, 2, 0, 0:
     counts.append(tasks())
 print(counts)
 """
-    assert run(pool_library, code, TVM_NUM_THREADS="4") == "[1, 1, 2, 4, 4]"
+    assert run(launch_library, code, TVM_NUM_THREADS="4") == "[1, 1, 2, 4, 4]"
 
 
-def test_workers_sleep(pool_library: Path) -> None:
+def test_workers_sleep(launch_library: Path) -> None:
     """Soon after a launch no worker runs."""
     code = """
 pool.launch_counts(0)
@@ -221,10 +221,10 @@ before = time.process_time()
 time.sleep(0.3)
 print(time.process_time() - before < 0.1)
 """
-    assert run(pool_library, code, TVM_NUM_THREADS="8") == "True"
+    assert run(launch_library, code, TVM_NUM_THREADS="8") == "True"
 
 
-def test_workers_leave_signals_alone(pool_library: Path) -> None:
+def test_workers_leave_signals_alone(launch_library: Path) -> None:
     """Signals are for the threads that the program made."""
     code = """
 pool.launch_counts(0)
@@ -232,17 +232,17 @@ masks = [line.split()[1] for task in os.listdir('/proc/self/task')
          for line in open(f'/proc/self/task/{task}/status') if line.startswith('SigBlk')]
 print(sorted(int(mask, 16) != 0 for mask in masks))
 """
-    assert run(pool_library, code, TVM_NUM_THREADS="3") == "[False, True, True]"
+    assert run(launch_library, code, TVM_NUM_THREADS="3") == "[False, True, True]"
 
 
-def test_no_more_threads_from_the_system(pool_library: Path) -> None:
+def test_no_more_threads_from_the_system(launch_library: Path) -> None:
     """Launches then run on fewer threads, or on none but their own."""
     code = """
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (1 << 20, resource.RLIM_INFINITY))
 print(pool.launch_counts(0), pool.launch_counts(8), tasks())
 """
-    assert run(pool_library, code, TVM_NUM_THREADS="4") == "1 8 1"
+    assert run(launch_library, code, TVM_NUM_THREADS="4") == "1 8 1"
 
 
 FORK = """
@@ -254,17 +254,17 @@ def child(work):
 """
 
 
-def test_fork(pool_library: Path) -> None:
+def test_fork(launch_library: Path) -> None:
     """A child makes its own threads, again and again; the parent keeps its own."""
     code = f"""{FORK}
 def work(): return pool.launch_counts(0) == 3 and tasks() == 3
 assert work()
 print([child(lambda: work() and child(work) == 0 and work()) for _ in range(5)], work())
 """
-    assert run(pool_library, code, TVM_NUM_THREADS="3") == "[0, 0, 0, 0, 0] True"
+    assert run(launch_library, code, TVM_NUM_THREADS="3") == "[0, 0, 0, 0, 0] True"
 
 
-def test_fork_while_another_thread_launches(pool_library: Path) -> None:
+def test_fork_while_another_thread_launches(launch_library: Path) -> None:
     """A fork works at any moment of the pool's work."""
     code = f"""{FORK}
 over = False
@@ -276,11 +276,11 @@ print({{child(lambda: pool.launch_counts(0) == 3) for _ in range(40)}})
 over = True
 for thread in threads: thread.join()
 """
-    assert run(pool_library, code, TVM_NUM_THREADS="3") == "{0}"
+    assert run(launch_library, code, TVM_NUM_THREADS="3") == "{0}"
 
 
 @pytest.mark.parametrize("forking", [0, 1])
-def test_fork_inside_a_task(pool_library: Path, forking: int) -> None:
+def test_fork_inside_a_task(launch_library: Path, forking: int) -> None:
     """The child of the launcher reports the missing workers; that of a worker can continue too."""
     code = f"""
 import signal
@@ -299,18 +299,18 @@ if pids[0] == 0:
     os._exit(status == 0 or (lost and pool.launch_counts(0) == 2))
 print(status, os.waitstatus_to_exitcode(os.waitpid(pids[0], 0)[1]))
 """
-    assert run(pool_library, code, TVM_NUM_THREADS="2") == "0 1"
+    assert run(launch_library, code, TVM_NUM_THREADS="2") == "0 1"
 
 
 @pytest.mark.parametrize(
     "end", ["", "sys.exit(0)", "os._exit(0)", "import _ctypes; _ctypes.dlclose(pool._handle)"]
 )
-def test_end_of_the_process(pool_library: Path, end: str) -> None:
+def test_end_of_the_process(launch_library: Path, end: str) -> None:
     """Nothing hangs with workers asleep or spinning, the library closed or not."""
-    assert run(pool_library, f"pool.launch_counts(0)\n{end}", TVM_NUM_THREADS="4") == ""
+    assert run(launch_library, f"pool.launch_counts(0)\n{end}", TVM_NUM_THREADS="4") == ""
 
 
-def test_end_while_a_daemon_thread_launches(pool_library: Path) -> None:
+def test_end_while_a_daemon_thread_launches(launch_library: Path) -> None:
     """The interpreter ends in the middle of launches."""
     code = """
 def launch():
@@ -318,10 +318,10 @@ def launch():
 for _ in range(3): threading.Thread(target=launch, daemon=True).start()
 time.sleep(0.05)
 """
-    assert run(pool_library, code, TVM_NUM_THREADS="2") == ""
+    assert run(launch_library, code, TVM_NUM_THREADS="2") == ""
 
 
-def test_closed_library_stays_while_threads_run_in_it(pool_library: Path) -> None:
+def test_closed_library_stays_while_threads_run_in_it(launch_library: Path) -> None:
     """After dlclose it is still mapped; a second open returns it, with the same threads."""
     code = """
 import _ctypes
@@ -331,4 +331,4 @@ mapped = sys.argv[1] in open('/proc/self/maps').read()
 pool = ctypes.CDLL(sys.argv[1])
 print(mapped, pool.launch_counts(0), tasks())
 """
-    assert run(pool_library, code, TVM_NUM_THREADS="3") == "True 3 3"
+    assert run(launch_library, code, TVM_NUM_THREADS="3") == "True 3 3"

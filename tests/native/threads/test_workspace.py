@@ -13,9 +13,9 @@ CPU = (1, 0)
 
 
 @pytest.fixture(scope="module")
-def core(pool_library: Path) -> ctypes.CDLL:
+def core(launch_library: Path) -> ctypes.CDLL:
     """The library in this process."""
-    library = ctypes.CDLL(str(pool_library))
+    library = ctypes.CDLL(str(launch_library))
     library.take_error.restype = ctypes.c_char_p
     library.alloc.restype = ctypes.c_void_p
     library.alloc.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_uint64]

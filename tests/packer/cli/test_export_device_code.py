@@ -32,15 +32,15 @@ def test_opencl_source_becomes_a_library(packer: Packer, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["k.ptx", "k.cubin", "k.fatbin", "k.cl", "k.spv", "k.hsaco"])
-def test_every_lone_file_is_a_source(name, packer: Packer, tmp_path: Path) -> None:
+def test_every_standalone_file_is_a_source(name, packer: Packer, tmp_path: Path) -> None:
     """The library has the bytes of the file, and the module that a load of it makes."""
     (tmp_path / name).write_text(PTX)
     run = packer("export", "model.so", name)
     assert run.returncode == 0
-    lone, module = runtime.load(tmp_path / name), runtime.load(tmp_path / "model.so")
-    assert (module.type_key, module.fmt) == (lone.type_key, lone.fmt)
-    assert bytes(module.data) == bytes(lone.data)
-    assert module.functions == lone.functions
+    standalone, module = runtime.load(tmp_path / name), runtime.load(tmp_path / "model.so")
+    assert (module.type_key, module.fmt) == (standalone.type_key, standalone.fmt)
+    assert bytes(module.data) == bytes(standalone.data)
+    assert module.functions == standalone.functions
 
 
 def test_table_of_the_note_is_a_project(packer: Packer, tmp_path: Path) -> None:

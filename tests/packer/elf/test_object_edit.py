@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from packer.elf import records as elf
+from packer.elf import structures as elf
 from packer.elf.object_edit import EditedObject
 from runtime.error import ExportError
 

@@ -1,4 +1,4 @@
-"""packer inspect of lone files: device code and weights."""
+"""packer inspect of standalone files: device code and weights."""
 
 from __future__ import annotations
 

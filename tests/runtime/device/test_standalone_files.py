@@ -1,4 +1,4 @@
-"""Lone files of device code and weights, and the metadata file next to device code."""
+"""Standalone files of device code and weights, and the metadata file next to device code."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def spirv(model: int = 6, names: Sequence[str] = ("scale",), types: Sequence[int
 def measured(code: str) -> object:
     """Return the JSON that a process prints within 128 MiB besides Python and 5 s of CPU time."""
     limit = (
-        "import resource, runtime.device.lone_files, runtime.device.kernel_source\n"
+        "import resource, runtime.device.standalone_files, runtime.device.kernel_source\n"
         "import runtime.modules.device\n"
         "with open('/proc/self/statm') as file:\n"
         "    used = int(file.read().split()[0]) * resource.getpagesize()\n"

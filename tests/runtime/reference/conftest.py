@@ -51,7 +51,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def files(folder: Path) -> list[str]:
-    """Every file below a folder, records of digests aside."""
+    """Every file below a folder, entries of digests aside."""
     found = (path for path in folder.rglob("*") if path.is_file())
     return sorted(path.name for path in found if path.parent.name != "verified")
 

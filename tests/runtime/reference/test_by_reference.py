@@ -82,10 +82,10 @@ def test_a_relative_path_is_made_absolute(model: Path, tmp_path: Path, monkeypat
 
 
 def test_the_digest_is_recorded_for_other_processes(model: Path, cache: Path) -> None:
-    """The name of a record is that of the file's state: a changed file has none."""
+    """The name of an entry is that of the file's state: a changed file has none."""
     runtime.by_reference(runtime.load(model))
-    (record,) = (cache / "verified").iterdir()
-    assert record.read_text() == hashlib.sha256(model.read_bytes()).hexdigest()
+    (entry,) = (cache / "verified").iterdir()
+    assert entry.read_text() == hashlib.sha256(model.read_bytes()).hexdigest()
     assert not list((cache / "locks").iterdir())
 
 

@@ -270,7 +270,7 @@ def test_a_folder_of_others_is_refused(model, cache) -> None:
 
 @pytest.mark.parametrize("name", ["verified", "locks"])
 def test_a_subfolder_of_others_is_refused(model, cache, name) -> None:
-    """Their owner could replace the records of verified files; a link leads elsewhere."""
+    """Their owner could replace the entries of verified files; a link leads elsewhere."""
     data = elsewhere(model, as_bytes)
     folder = cache / name
     folder.mkdir(parents=True, exist_ok=True)

@@ -131,7 +131,7 @@ def test_views_keep_the_file_mapped(tmp_path: Path) -> None:
     assert np.array_equal(weight, np.arange(6))
 
 
-def test_lone_files_open_as_they_load(tmp_path: Path) -> None:
+def test_standalone_files_open_as_they_load(tmp_path: Path) -> None:
     """They have no code."""
     path = tmp_path / "kernel.cl"
     path.write_text("__kernel void k(__global float *x) { x[0] = 1; }")

@@ -64,7 +64,7 @@ def test_cycle_after_the_merge_is_refused_with_its_modules() -> None:
         serialize(root, export_dso=True)
 
 
-def test_lone_host_root_writes_no_entry() -> None:
+def test_standalone_host_root_writes_no_entry() -> None:
     """A host root without imports is the whole tree: count 0, as TVM writes it."""
     assert runtime.serialize_module_to_bytes(Host()) == bytes(8)
 

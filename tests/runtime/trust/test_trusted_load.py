@@ -253,7 +253,7 @@ def test_a_library_inside_is_verified_with_the_whole(tmp_path: Path) -> None:
     assert model.imported_modules[0]["add"](1, 2) == 3
 
 
-def test_lone_files_are_verified(tmp_path: Path) -> None:
+def test_standalone_files_are_verified(tmp_path: Path) -> None:
     """Device code and weights, by their digests."""
     path = tmp_path / "kernel.cl"
     path.write_text("__kernel void k(__global float *x) { x[0] = 1; }")

@@ -6,7 +6,7 @@
 
 #include "device/device_api.h"
 #include "abi/object.h"
-#include "threads/pool.h"
+#include "threads/launch.h"
 #include "abi/raised.h"
 #include "threads/team.h"
 #include "abi/tvm_ffi.h"
@@ -14,8 +14,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT int launch(dso_parallel_task task, void *data, int n) { return pool_launch(task, data, n); }
-EXPORT int barrier(int id, struct parallel_group_env *env) { return pool_barrier(id, env); }
+EXPORT int launch(dso_parallel_task task, void *data, int n) { return parallel_launch(task, data, n); }
+EXPORT int barrier(int id, struct parallel_group_env *env) { return parallel_barrier(id, env); }
 EXPORT int threads(void) { return team_size(); }
 EXPORT void raise_error(const char *kind, const char *message) { raised_set(kind, message); }
 EXPORT void *alloc(int type, int id, uint64_t nbytes) { return workspace_alloc(type, id, nbytes, 2, 32); }
@@ -56,9 +56,9 @@ EXPORT int step(int id, struct parallel_group_env *env, void *data) {
   struct counts *counts = data;
   for (int round = 1; round <= 200; round++) {
     counts->calls[id] = round;
-    if (pool_barrier(id, env) != 0) return -1;
+    if (parallel_barrier(id, env) != 0) return -1;
     for (int i = 0; i < env->num_task; i++) counts->mistakes += counts->calls[i] != round;
-    if (pool_barrier(id, env) != 0) return -1;
+    if (parallel_barrier(id, env) != 0) return -1;
   }
   return 0;
 }
@@ -66,19 +66,19 @@ EXPORT int step(int id, struct parallel_group_env *env, void *data) {
 /* Task 0 is over without the barrier where the others wait. */
 EXPORT int miss(int id, struct parallel_group_env *env, void *data) {
   (void)data;
-  return id == 0 ? 0 : pool_barrier(id, env);
+  return id == 0 ? 0 : parallel_barrier(id, env);
 }
 
 /* Like miss, but the result of the barrier is ignored. */
 EXPORT int miss_silently(int id, struct parallel_group_env *env, void *data) {
   (void)data;
-  if (id != 0) (void)pool_barrier(id, env);
+  if (id != 0) (void)parallel_barrier(id, env);
   return 0;
 }
 
 /* Fails in the task whose number is in `data`; the others wait for it. */
 EXPORT int fail(int id, struct parallel_group_env *env, void *data) {
-  if (id != *(int *)data) return pool_barrier(id, env);
+  if (id != *(int *)data) return parallel_barrier(id, env);
   usleep(1000);
   raised_set("KeyError", "of one task");
   return -1;
@@ -93,8 +93,8 @@ EXPORT int fail_silently(int id, struct parallel_group_env *env, void *data) {
 EXPORT int nest(int id, struct parallel_group_env *env, void *data) {
   struct counts *counts = data;
   struct counts own = {0};
-  if (pool_launch(count, &own, 0) != 0 || own.calls[0] != 1 || own.calls[1] != 0) return -1;
-  if (pool_launch(step, &own, env->num_task) != 0) return -1;
+  if (parallel_launch(count, &own, 0) != 0 || own.calls[0] != 1 || own.calls[1] != 0) return -1;
+  if (parallel_launch(step, &own, env->num_task) != 0) return -1;
   counts->mistakes += own.mistakes;
   counts->calls[id]++;
   return 0;
@@ -104,7 +104,7 @@ EXPORT int nest(int id, struct parallel_group_env *env, void *data) {
 EXPORT int launch_counts(int num_task) {
   struct counts counts = {0};
   int sum = 0;
-  if (pool_launch(count, &counts, num_task) != 0) return -1;
+  if (parallel_launch(count, &counts, num_task) != 0) return -1;
   for (int i = 0; i < 64; i++) sum += counts.calls[i];
   return sum;
 }

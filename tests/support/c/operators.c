@@ -37,13 +37,13 @@ static double product(int rows, int inner, int columns) {
   return worst;
 }
 
-/* A planar picture, 3 x 3, with a pad of 1. */
+/* A planar image, 3 x 3, with a pad of 1. */
 static double convolution(int channels, int outputs, int side) {
   const int plane = side * side;
   float *in = floats(channels * plane), *weight = floats(outputs * channels * 9);
   float *out = floats(outputs * plane);
-  struct dso_op_picture from = {in, channels, side, side, 1, 0, 0, plane, side};
-  struct dso_op_picture to = {out, outputs, side, side, 1, 0, 0, plane, side};
+  struct dso_op_image from = {in, channels, side, side, 1, 0, 0, plane, side};
+  struct dso_op_image to = {out, outputs, side, side, 1, 0, 0, plane, side};
   struct dso_op_conv2d c = {.batch = 1, .in = from, .out = to, .kernel = {3, 3},
                             .stride = {1, 1}, .dilation = {1, 1}, .pad = {1, 1}};
   float *packed = floats(dso_op_conv2d_packed_size(&c));
@@ -65,15 +65,15 @@ static double convolution(int channels, int outputs, int side) {
   return worst;
 }
 
-/* A planar picture, 3 x 3 of stride 2, with a pad of 1. */
+/* A planar image, 3 x 3 of stride 2, with a pad of 1. */
 static double pooling(int channels, int side, int is_average) {
   const int plane = side * side, half = (side + 1) / 2;
   float *in = floats(channels * plane), *out = floats(channels * half * half);
-  struct dso_op_picture from = {in, channels, side, side, 1, 0, 0, plane, side};
-  struct dso_op_picture to = {out, channels, half, half, 1, 0, 0, half * half, half};
-  struct dso_op_pool p = {.batch = 1, .in = from, .out = to, .kernel = {3, 3}, .stride = {2, 2},
+  struct dso_op_image from = {in, channels, side, side, 1, 0, 0, plane, side};
+  struct dso_op_image to = {out, channels, half, half, 1, 0, 0, half * half, half};
+  struct dso_op_pooling p = {.batch = 1, .in = from, .out = to, .kernel = {3, 3}, .stride = {2, 2},
                           .dilation = {1, 1}, .pad = {1, 1}, .is_average = is_average};
-  double worst = dso_op_pool(&p) ? NAN : 0;
+  double worst = dso_op_pooling(&p) ? NAN : 0;
   for (int i = 0; i < channels * half * half; i++) {
     const int y = i / half % half * 2 - 1, x = i % half * 2 - 1;
     double sum = 0, most = -INFINITY, count = 0;
@@ -118,14 +118,14 @@ static double integers(int rows, int inner, int columns) {
   const int8_t b_zero = -3;
   for (int i = 0; i < rows * inner; i++) a[i] = (uint8_t)rand();
   for (int i = 0; i < inner * columns; i++) b[i] = (int8_t)rand();
-  struct dso_op_narrow_matmul p = {.rows = rows, .inner = inner, .columns = columns,
+  struct dso_op_lowp_matmul p = {.rows = rows, .inner = inner, .columns = columns,
                                    .a_type = DSO_OP_UINT8, .b_type = DSO_OP_INT8,
                                    .out_type = DSO_OP_INT32,
                                    .a = a, .a_row = inner, .a_column = 1, .a_zero = &a_zero,
                                    .b = b, .b_row = columns, .b_column = 1, .b_zero = &b_zero,
                                    .out = out, .out_row = columns};
-  p.workspace = floats(dso_op_narrow_matmul_workspace(&p) / 4);
-  double wrong = dso_op_narrow_matmul(&p) ? NAN : 0;
+  p.workspace = floats(dso_op_lowp_matmul_workspace(&p) / 4);
+  double wrong = dso_op_lowp_matmul(&p) ? NAN : 0;
   for (int i = 0; i < rows; i++)
     for (int j = 0; j < columns; j++) {
       int sum = 0;
@@ -137,8 +137,8 @@ static double integers(int rows, int inner, int columns) {
   return wrong;
 }
 
-/* Planar pictures of integers, 3 x 3, with a pad of 1: how many sums differ. */
-static double pictures(int channels, int outputs, int side, int groups) {
+/* Planar images of integers, 3 x 3, with a pad of 1: how many sums differ. */
+static double images(int channels, int outputs, int side, int groups) {
   const int plane = side * side, of_group = channels / groups;
   int8_t *in = malloc((size_t)(channels * plane));
   int8_t *weight = malloc((size_t)(outputs * of_group * 9));
@@ -146,16 +146,16 @@ static double pictures(int channels, int outputs, int side, int groups) {
   const int8_t zero = -20;
   for (int i = 0; i < channels * plane; i++) in[i] = (int8_t)rand();
   for (int i = 0; i < outputs * of_group * 9; i++) weight[i] = (int8_t)rand();
-  struct dso_op_narrow_conv2d c = {
+  struct dso_op_lowp_conv2d c = {
       .batch = 1, .in = {in, channels, side, side, 1}, .out = {out, outputs, side, side, 1},
       .in_type = DSO_OP_INT8, .weight_type = DSO_OP_INT8, .out_type = DSO_OP_INT32,
       .groups = groups, .kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .pad = {1, 1},
       .a_zero = &zero};
-  void *packed = floats(dso_op_narrow_conv2d_packed_size(&c) / 4);
-  dso_op_narrow_conv2d_pack(&c, weight, packed);
+  void *packed = floats(dso_op_lowp_conv2d_packed_size(&c) / 4);
+  dso_op_lowp_conv2d_pack(&c, weight, packed);
   c.weight = packed;
-  c.workspace = floats(dso_op_narrow_conv2d_workspace(&c) / 4);
-  double wrong = dso_op_narrow_conv2d(&c) ? NAN : 0;
+  c.workspace = floats(dso_op_lowp_conv2d_workspace(&c) / 4);
+  double wrong = dso_op_lowp_conv2d(&c) ? NAN : 0;
   for (int i = 0; i < outputs * plane; i++) {
     const int o = i / plane, y = i / side % side, x = i % side;
     const int8_t *from = in + o / (outputs / groups) * of_group * plane;
@@ -194,7 +194,7 @@ int main(void) {
       for (int columns = 1; columns < 70; columns += 17) wrong += integers(rows, inner, columns);
   for (int channels = 4; channels < 50; channels += 16)
     for (int groups = 1; groups <= channels; groups = groups < 4 ? 4 : groups < channels ? channels : channels + 1)
-      wrong += pictures(channels, channels, 9, groups);
+      wrong += images(channels, channels, 9, groups);
   printf("%g %g %g %g %g\n", of_product, of_convolution, of_pooling, of_normalization, wrong);
   return 0;
 }

@@ -26,7 +26,7 @@ _AXES_INPUT = {
     "ReduceMean": 1, "ReduceMin": 1, "ReduceProd": 1, "ReduceSum": 1, "ReduceSumSquare": 1,
     "Slice": 3, "CumSum": 1, "CumProd": 1,
 }  # fmt: skip
-# Operators whose first axis is that of the pictures or rows.
+# Operators whose first axis is that of the images or rows.
 _BY_ENTRY = {
     "AveragePool", "Conv", "ConvInteger", "ConvTranspose", "DeformConv", "DepthToSpace", "Det",
     "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "GridSample", "GroupNormalization",

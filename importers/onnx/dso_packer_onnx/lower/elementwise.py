@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..image import BLOCKED, image_of
 from ..operator import elements, shape_of, stored, stored_shape
-from ..picture import BLOCKED, picture_of
 from .code import operator_of
 from .epilogue import float_in_c
 from .expression import expression
@@ -59,7 +59,7 @@ def elementwise(node: ir.Node) -> Operator:
     )
     return operator_of(
         "elementwise",
-        _launch(dims, used, out) + _frame(out) + "  return 0;\n",
+        _launch(dims, used, out) + _padding(out) + "  return 0;\n",
         used,
         [out],
         parts=["elementwise"],
@@ -164,14 +164,14 @@ def _dimensions(inputs: Sequence[ir.Value], out: ir.Value) -> list[_Dimension]:
 
 
 def _inside(value: ir.Value) -> tuple[Shape, tuple[int, ...]]:
-    """Return extents without the frame, and the distances, of a value as it is stored."""
+    """Return extents without the padding, and the distances, of a value as it is stored."""
     shape = stored_shape(value)
     strides = [1]
     for extent in reversed(shape[1:]):
         strides.insert(0, strides[0] * elements((extent,)))
     if stored(value).layout == BLOCKED:
-        picture = picture_of(value)
-        shape = (shape[0], shape[1], picture.height, picture.width, shape[4])
+        image = image_of(value)
+        shape = (shape[0], shape[1], image.height, image.width, shape[4])
     return shape, tuple(strides[: len(shape)])
 
 
@@ -251,20 +251,20 @@ def _launch(dims: list[_Dimension], inputs: Sequence[ir.Value], out: ir.Value) -
 
 def _first(value: ir.Value) -> str:
     """Return the distance of the first pixel from a tensor's begin, as an addition in C."""
-    if stored(value).layout != BLOCKED or not stored(value).frame:
+    if stored(value).layout != BLOCKED or not stored(value).padding:
         return ""
-    picture = picture_of(value)
-    return f" + {picture.frame * (picture.row + picture.block)}"
+    image = image_of(value)
+    return f" + {image.padding * (image.row + image.block)}"
 
 
-def _frame(out: ir.Value) -> str:
-    """Return statements that write the zeros around the pictures of the output."""
-    if not stored(out).frame:
+def _padding(out: ir.Value) -> str:
+    """Return statements that write the zeros around the images of the output."""
+    if not stored(out).padding:
         return ""
-    picture = picture_of(out)
-    batch = "batch" if isinstance(picture.batch, str) else picture.batch
+    image = image_of(out)
+    batch = "batch" if isinstance(image.batch, str) else image.batch
     return f"""\
-  struct dso_op_picture out = {picture.in_c("y0")};
+  struct dso_op_image out = {image.in_c("y0")};
   for (int64_t i = 0; i < {batch}; i++, out.data += out.batch)
-    for (int64_t p = 0; p < {picture.planes}; p++) dso_op_write_frame(&out, p, 1);
+    for (int64_t p = 0; p < {image.planes}; p++) dso_op_write_padding(&out, p, 1);
 """

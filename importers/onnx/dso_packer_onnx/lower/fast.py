@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .elementwise import elementwise
-from .narrow import narrow_conv2d, narrow_matmul
-from .pictures import concat, conv2d, interleave, pool, reorder
+from .images import concat, conv2d, interleave, pooling, reorder
+from .lowp import lowp_conv2d, lowp_matmul
 from .quantize import dequantize, dynamic_quantize, quantize
 from .rows import attention, matmul, normalize
 
@@ -27,10 +27,10 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Enlarge": reorder,
     "Interleave": interleave,
     "MatMul": matmul,
-    "NarrowConv": narrow_conv2d,
-    "NarrowMatMul": narrow_matmul,
+    "LowpConv": lowp_conv2d,
+    "LowpMatMul": lowp_matmul,
     "Normalize": normalize,
-    "Pool": pool,
+    "Pooling": pooling,
     "Quantize": quantize,
     "Reorder": reorder,
 }

@@ -1,4 +1,4 @@
-"""Convolutions, pools and the layouts of pictures, as calls of `packer.operators`."""
+"""Convolutions, pooling and the layouts of images, as calls of `packer.operators`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from packer.operators import workspace as need
 
+from ..image import image_of
 from ..operator import shape_of
-from ..picture import picture_of
 from .code import operator_of
 from .epilogue import after_in_c
 from .packing import packed_conv2d
@@ -16,19 +16,19 @@ from .packing import packed_conv2d
 if TYPE_CHECKING:
     import onnx_ir as ir
 
+    from ..image import Image
     from ..operator import Operator
-    from ..picture import Picture
 
 _FLOAT = 4
 
 
-def _batch(picture: Picture) -> str:
-    return "batch" if isinstance(picture.batch, str) else str(picture.batch)
+def _batch(image: Image) -> str:
+    return "batch" if isinstance(image.batch, str) else str(image.batch)
 
 
-def _batches(picture: Picture) -> int:
+def _batches(image: Image) -> int:
     """Return the factor of a workspace, which is that of one element of a symbolic batch."""
-    return 1 if isinstance(picture.batch, str) else picture.batch
+    return 1 if isinstance(image.batch, str) else image.batch
 
 
 def _ints(node: ir.Node, name: str, default: list[int]) -> list[int]:
@@ -40,8 +40,8 @@ def _pair(values: list[int]) -> str:
     return f"{{{values[0]}, {values[1]}}}"
 
 
-def conv2d_frame(node: ir.Node) -> int:
-    """Return the frame that a convolution reads around its input."""
+def conv2d_padding(node: ir.Node) -> int:
+    """Return the padding that a convolution reads around its input."""
     first, weight = node.inputs[:2]
     assert first is not None
     assert weight is not None
@@ -49,7 +49,7 @@ def conv2d_frame(node: ir.Node) -> int:
     strides, dilations = _ints(node, "strides", [1, 1]), _ints(node, "dilations", [1, 1])
     pads = _ints(node, "pads", [0, 0, 0, 0])
     return max(
-        need.frame_of_conv2d(x[2 + d], y[2 + d], w[2 + d], strides[d], dilations[d], pads[d])  # type: ignore[arg-type]
+        need.padding_of_conv2d(x[2 + d], y[2 + d], w[2 + d], strides[d], dilations[d], pads[d])  # type: ignore[arg-type]
         for d in (0, 1)
     )
 
@@ -59,7 +59,7 @@ def conv2d(node: ir.Node) -> Operator:
     x, weight, bias, residual = (*node.inputs, None, None)[:4]
     assert x is not None
     assert weight is not None
-    source, out = picture_of(x), picture_of(node.outputs[0])
+    source, out = image_of(x), image_of(node.outputs[0])
     groups = node.attributes.get_int("group", 1)
     kernel = shape_of(weight)[2:]
     packed = packed_conv2d(weight, groups=groups, block=source.block)
@@ -70,11 +70,11 @@ def conv2d(node: ir.Node) -> Operator:
         source.height,
         source.width,
         block=source.block,
-        frame=source.frame,
+        padding=source.padding,
         groups=groups,
-        needs=conv2d_frame(node),
+        needs=conv2d_padding(node),
     )
-    first = out.frame * (out.row + out.block)
+    first = out.padding * (out.row + out.block)
     added = f"{names[id(residual)]} + {first}" if residual is not None else ""
     body = f"""\
   const struct dso_op_conv2d conv = {{
@@ -104,18 +104,18 @@ def conv2d(node: ir.Node) -> Operator:
     )
 
 
-def pool(node: ir.Node) -> Operator:
+def pooling(node: ir.Node) -> Operator:
     """Lower the greatest or the average of windows."""
     x = node.inputs[0]
     assert x is not None
-    source, out = picture_of(x), picture_of(node.outputs[0])
+    source, out = image_of(x), image_of(node.outputs[0])
     if out.block != source.block:  # one pixel: both layouts are the same bytes
         out = out._replace(block=source.block)
     kernel = _ints(node, "kernel", [1, 1])
     pads = _ints(node, "pads", [0, 0, 0, 0])
     is_average = node.attributes.get_string("kind") == "average"
     body = f"""\
-  const struct dso_op_pool pool = {{
+  const struct dso_op_pooling pooling = {{
       .batch = {_batch(source)},
       .in = {source.in_c("x0")},
       .out = {out.in_c("y0")},
@@ -127,37 +127,37 @@ def pool(node: ir.Node) -> Operator:
       .is_average = {int(is_average)},
       .count_padding = {node.attributes.get_int("count_include_pad", 0)},
   }};
-  return dso_op_pool(&pool);
+  return dso_op_pooling(&pooling);
 """
     flops = _batches(source) * out.channels * out.height * out.width * kernel[0] * kernel[1]
-    return operator_of("pool", body, [x], node.outputs, parts=["pool"], flops=flops)
+    return operator_of("pooling", body, [x], node.outputs, parts=["pooling"], flops=flops)
 
 
 def reorder(node: ir.Node) -> Operator:
-    """Lower a copy from one layout to another, or to a larger picture of repeated pixels."""
+    """Lower a copy from one layout to another, or to a larger image of repeated pixels."""
     x = node.inputs[0]
     assert x is not None
-    source, out = picture_of(x), picture_of(node.outputs[0])
+    source, out = image_of(x), image_of(node.outputs[0])
     body = f"""\
-  const struct dso_op_picture in = {source.in_c("x0")};
-  const struct dso_op_picture out = {out.in_c("y0")};
+  const struct dso_op_image in = {source.in_c("x0")};
+  const struct dso_op_image out = {out.in_c("y0")};
   return dso_op_reorder({_batch(source)}, &in, &out);
 """
     return operator_of("reorder", body, [x], node.outputs, parts=["reorder"])
 
 
 def concat(node: ir.Node) -> Operator:
-    """Lower a join of pictures in blocks; all but the last one have whole blocks."""
-    out = picture_of(node.outputs[0])
+    """Lower a join of images in blocks; all but the last one have whole blocks."""
+    out = image_of(node.outputs[0])
     inputs = [value for value in node.inputs if value is not None]
     body, planes = "", 0
     for i, value in enumerate(inputs):
-        source = picture_of(value)
+        source = image_of(value)
         part = out._replace(channels=source.channels)
         part_in_c = part.in_c("y0", planes, whole=out)
         body += f"""\
-  const struct dso_op_picture in{i} = {source.in_c(f"x{i}")};
-  const struct dso_op_picture out{i} = {part_in_c};
+  const struct dso_op_image in{i} = {source.in_c(f"x{i}")};
+  const struct dso_op_image out{i} = {part_in_c};
   if (dso_op_reorder({_batch(source)}, &in{i}, &out{i})) return -1;
 """
         planes += source.planes
@@ -165,13 +165,13 @@ def concat(node: ir.Node) -> Operator:
 
 
 _INTERLEAVE = """
-#include "picture.h"
+#include "image.h"
 
-struct pictures {{ struct dso_op_picture in, out; }};
+struct images {{ struct dso_op_image in, out; }};
 
 /* One row of the input, for one plane or block of the output. */
 static void item(const void *data, int64_t index) {{
-  const struct pictures *p = data;
+  const struct images *p = data;
   const int64_t planes = planes_of(&p->out), y = index % p->in.height;
   const int64_t plane = index / p->in.height % planes, batch = index / p->in.height / planes;
   for (int64_t tap = 0; tap < {taps}; tap++) {{
@@ -182,10 +182,10 @@ static void item(const void *data, int64_t index) {{
     for (int64_t x = 0; x < p->in.width; x++, from += {block}, to += {wide} * {block})
       for (int c = 0; c < {block}; c++) to[c] = from[c];
   }}
-  if (y == 0 && p->out.frame) {{
-    struct dso_op_picture out = p->out;
+  if (y == 0 && p->out.padding) {{
+    struct dso_op_image out = p->out;
     out.data += batch * out.batch;
-    dso_op_write_frame(&out, plane, 1);
+    dso_op_write_padding(&out, plane, 1);
   }}
 }}
 """
@@ -195,15 +195,15 @@ def interleave(node: ir.Node) -> Operator:
     """Lower the placing of channels, (window y, window x, output), as pixels."""
     x = node.inputs[0]
     assert x is not None
-    source, out = picture_of(x), picture_of(node.outputs[0])
+    source, out = image_of(x), image_of(node.outputs[0])
     if out.block != source.block:  # both layouts are the same bytes for one of them
         source = source._replace(block=out.block)
     high, wide = _ints(node, "window", [1, 1])
     items = f"{_batch(source)} * {out.planes * source.height}"
     work = f"{_batch(source)} * {out.nfloats}"
     body = f"""\
-  const struct pictures pictures = {{{source.in_c("x0")}, {out.in_c("y0")}}};
-  return dso_op_parallel(item, &pictures, {items}, {work});
+  const struct images images = {{{source.in_c("x0")}, {out.in_c("y0")}}};
+  return dso_op_parallel(item, &images, {items}, {work});
 """
     before = _INTERLEAVE.format(taps=high * wide, high=high, wide=wide, block=out.block)
     return operator_of("interleave", body, [x], node.outputs, parts=["elementwise"], before=before)

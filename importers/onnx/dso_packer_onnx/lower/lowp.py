@@ -11,7 +11,7 @@ from ..operator import elements, shape_of
 from .batches import Extents, in_c, loops, pair
 from .code import operator_of
 from .epilogue import after_in_c
-from .packing import packed_narrow_conv2d, packed_narrow_matmul
+from .packing import packed_lowp_conv2d, packed_lowp_matmul
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -30,7 +30,7 @@ _TYPES = {
 class _Arguments:
     """The inputs of a node by their names, and those that a function reads, in order.
 
-    dso.NarrowMatMul and dso.NarrowConv have the same ones.
+    dso.LowpMatMul and dso.LowpConv have the same ones.
     """
 
     NAMES = ("a", "b", "bias", "residual", "added", "scale", "a_zero", "b_zero", "zero")
@@ -87,7 +87,7 @@ def _zeros(given: _Arguments) -> str:
     return " ".join(fields)
 
 
-def narrow_matmul(node: ir.Node) -> Operator:
+def lowp_matmul(node: ir.Node) -> Operator:
     """Lower a product of 8-bit integers or bfloat16; a weight on the right is packed."""
     a, b = node.inputs[:2]
     (out,) = node.outputs
@@ -98,15 +98,15 @@ def narrow_matmul(node: ir.Node) -> Operator:
     size = 2 if dtype_name(a) == "bfloat16" else 1
 
     def panels(inner: int, columns: int) -> int:
-        return need.narrow_panels(inner, columns, size)
+        return need.lowp_panels(inner, columns, size)
 
     extents = Extents.of(node, panels if is_packed else None)
-    given = _Arguments(node, packed_narrow_matmul(b, is_transposed=trans_b) if is_packed else b)
+    given = _Arguments(node, packed_lowp_matmul(b, is_transposed=trans_b) if is_packed else b)
     outside, inside = extents.batches.split()
     residual = f"{given.pointer('residual')} + out" if given.pointer("residual") else ""
     right = f"(const int8_t *){given.pointer('b')} + b" if is_packed else given.data("b", "b")
     body = f"""\
-  const struct dso_op_narrow_matmul product = {{
+  const struct dso_op_lowp_matmul product = {{
 {extents.in_c()}
       .a = {given.data("a", "a")}, .a_type = {type_in_c(a)},
       .b = {right}, .b_type = {type_in_c(b)}, .b_is_packed = {int(is_packed)},
@@ -115,36 +115,36 @@ def narrow_matmul(node: ir.Node) -> Operator:
       .after = {_rescale(node, given, residual)},
       .workspace = workspace,
   }};
-  if (dso_op_narrow_matmul(&product)) return -1;
+  if (dso_op_lowp_matmul(&product)) return -1;
 """
-    nbytes = need.narrow_matmul_workspace(
+    nbytes = need.lowp_matmul_workspace(
         elements(extents.rows), extents.inner, 0 if is_packed else extents.columns, size
     )
     return operator_of(
-        "narrow_matmul",
+        "lowp_matmul",
         loops(outside, body) + "  return 0;\n",
         given.values,
         node.outputs,
         workspace=nbytes * elements(inside.extents),
-        parts=["narrow_matmul"],
+        parts=["lowp_matmul"],
         flops=2 * elements(shape_of(out)) * extents.inner,
     )
 
 
-def narrow_conv2d(node: ir.Node) -> Operator:
+def lowp_conv2d(node: ir.Node) -> Operator:
     """Lower a convolution of 8-bit integers; its weight is packed."""
     x, weight = node.inputs[:2]
     (out,) = node.outputs
     assert x is not None
     assert weight is not None
     groups = node.attributes.get_int("group", 1)
-    given = _Arguments(node, packed_narrow_conv2d(weight, groups=groups))
+    given = _Arguments(node, packed_lowp_conv2d(weight, groups=groups))
     kernel = shape_of(weight)[2:]
     batch, channels, height, width = shape_of(out)
     nbytes = _conv_workspace(node, x, weight)
     batches = 1 if isinstance(batch, str) else batch
     body = f"""\
-  const struct dso_op_narrow_conv2d conv = {{
+  const struct dso_op_lowp_conv2d conv = {{
       .batch = {in_c(batch)},
       .in = {{(void *)x0, {", ".join(map(str, shape_of(x)[1:]))}, 1}}, .in_type = {type_in_c(x)},
       .out = {{y0, {channels}, {height}, {width}, 1}}, .out_type = {type_in_c(out)},
@@ -158,15 +158,15 @@ def narrow_conv2d(node: ir.Node) -> Operator:
       .after = {_rescale(node, given, given.pointer("residual"))},
       .workspace = workspace,
   }};
-  return dso_op_narrow_conv2d(&conv);
+  return dso_op_lowp_conv2d(&conv);
 """
     return operator_of(
-        "narrow_conv2d",
+        "lowp_conv2d",
         body,
         given.values,
         node.outputs,
         workspace=nbytes * batches,
-        parts=["narrow_conv2d"],
+        parts=["lowp_conv2d"],
         flops=2 * elements(shape_of(out)[2:]) * elements(shape_of(weight)) * batches,
     )
 
@@ -177,7 +177,7 @@ def _numbers(node: ir.Node, name: str, default: int) -> list[int]:
 
 
 def _conv_workspace(node: ir.Node, x: ir.Value, weight: ir.Value) -> int:
-    """Return the bytes of a copy of one picture, with what the windows read around it."""
+    """Return the bytes of a copy of one image, with what the windows read around it."""
     (out,) = node.outputs
     groups = node.attributes.get_int("group", 1)
     shapes = [[elements((e,)) for e in shape_of(value)[1:]] for value in (x, weight, out)]
@@ -192,6 +192,6 @@ def _conv_workspace(node: ir.Node, x: ir.Value, weight: ir.Value) -> int:
         for d in (0, 1)
     )
     is_depthwise = groups == channels == outputs and groups > 1
-    return need.narrow_conv2d_workspace(
+    return need.lowp_conv2d_workspace(
         channels, height, width, block=1, groups=groups, is_depthwise=is_depthwise
     )

@@ -8,11 +8,11 @@ import numpy as np
 import onnx_ir as ir
 
 from packer.operators.packed import PANEL, conv2d_count, conv2d_parts, matmul_shape, pack_matmul
-from packer.operators.packed_narrow import (
-    narrow_conv2d_count,
-    narrow_matmul_shape,
-    pack_narrow_conv2d,
-    pack_narrow_matmul,
+from packer.operators.packed_lowp import (
+    lowp_conv2d_count,
+    lowp_matmul_shape,
+    pack_lowp_conv2d,
+    pack_lowp_matmul,
 )
 
 from ..dtypes import dtype_name, element_bits
@@ -67,25 +67,25 @@ def packed_matmul(b: ir.Value, *, is_transposed: bool) -> ir.Value:
     )
 
 
-def packed_narrow_matmul(b: ir.Value, *, is_transposed: bool) -> ir.Value:
-    """Return the right factor of a product of narrow elements as `pack_narrow_matmul` stores it."""
+def packed_lowp_matmul(b: ir.Value, *, is_transposed: bool) -> ir.Value:
+    """Return the right factor of a low-precision product as `pack_lowp_matmul` stores it."""
     return _packed(
         b,
-        {"kernel": "narrow_matmul", "transposed": is_transposed, "dtype": dtype_name(b)},
+        {"kernel": "lowp_matmul", "transposed": is_transposed, "dtype": dtype_name(b)},
         ir.DataType.INT8,
-        narrow_matmul_shape(_extents(b, is_transposed), element_bits(b) // 8),
-        lambda array: _matrix_parts(array, is_transposed, pack_narrow_matmul),
+        lowp_matmul_shape(_extents(b, is_transposed), element_bits(b) // 8),
+        lambda array: _matrix_parts(array, is_transposed, pack_lowp_matmul),
     )
 
 
-def packed_narrow_conv2d(weight: ir.Value, *, groups: int) -> ir.Value:
-    """Return a convolution's weight of 8 bits as `pack_narrow_conv2d` stores it."""
+def packed_lowp_conv2d(weight: ir.Value, *, groups: int) -> ir.Value:
+    """Return a convolution's weight of 8 bits as `pack_lowp_conv2d` stores it."""
     return _packed(
         weight,
-        {"kernel": "narrow_conv2d", "groups": groups, "dtype": dtype_name(weight)},
+        {"kernel": "lowp_conv2d", "groups": groups, "dtype": dtype_name(weight)},
         ir.DataType.INT8,
-        [narrow_conv2d_count(_extents(weight), groups)],
-        lambda array: iter([pack_narrow_conv2d(array, groups=groups)]),
+        [lowp_conv2d_count(_extents(weight), groups)],
+        lambda array: iter([pack_lowp_conv2d(array, groups=groups)]),
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..operator import elements, shape_of
 from .code import count_in_c, operator_of
-from .narrow import type_in_c
+from .lowp import type_in_c
 
 if TYPE_CHECKING:
     import onnx_ir as ir

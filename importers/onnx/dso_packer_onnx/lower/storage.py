@@ -30,7 +30,7 @@ static inline void dso_widen(const uint16_t *from, float *to, int64_t count) {
 }
 
 /* To the nearest, ties to even. */
-static inline void dso_narrow(const float *from, uint16_t *to, int64_t count) {
+static inline void dso_round_to_bfloat16(const float *from, uint16_t *to, int64_t count) {
   for (int64_t i = 0; i < count; i++) {
     uint32_t bits;
     memcpy(&bits, from + i, 4);
@@ -94,7 +94,7 @@ def storage_of(value: ir.Value, name: str, shape: Shape, offset: int, is_input: 
     if dtype == "bfloat16":
         nbytes = 4 * count
         before = f"dso_widen({name}, {copy}, {count});"
-        after = f"dso_narrow({copy}, {name}, {count});"
+        after = f"dso_round_to_bfloat16({copy}, {name}, {count});"
     elif bits < 8:
         nbytes = count
         sign = int(dtype.startswith("int"))

@@ -96,9 +96,9 @@ def _input(shapes: list[Shape | None], index: int) -> Shape | None:
 
 
 def _convolution(node: ir.Node, shapes: list[Shape | None], weight: int, bias: int) -> str | None:
-    picture, kernel = shapes[0] or (), shapes[weight] or ()
-    if len(picture) != len(kernel) or len(picture) < 3:
-        return f"W: shape, expected {len(picture)} axes, found {shape_text(kernel)}"
+    image, kernel = shapes[0] or (), shapes[weight] or ()
+    if len(image) != len(kernel) or len(image) < 3:
+        return f"W: shape, expected {len(image)} axes, found {shape_text(kernel)}"
     group = node.attributes.get_int("group", 1)
     extents = node.attributes.get_ints("kernel_shape", kernel[2:])
     if tuple(extents) != kernel[2:]:
@@ -106,8 +106,8 @@ def _convolution(node: ir.Node, shapes: list[Shape | None], weight: int, bias: i
     inputs, outputs = kernel[1] * group, kernel[0]
     if node.op_type == "ConvTranspose":
         inputs, outputs = kernel[0], kernel[1] * group
-    if picture[1] != inputs:
-        text = f"X has {picture[1]} channels, expected {inputs} for W {shape_text(kernel)}"
+    if image[1] != inputs:
+        text = f"X has {image[1]} channels, expected {inputs} for W {shape_text(kernel)}"
         return f"{text} and group {group}"
     if kernel[0] % group:
         return f"W: shape {shape_text(kernel)}, expected a multiple of group {group} first"
@@ -126,16 +126,16 @@ def _gemm(node: ir.Node, shapes: list[Shape | None]) -> str | None:
 
 def _channels(node: ir.Node, shapes: list[Shape | None]) -> str | None:
     """Check the parameters of a normalization, one for each channel."""
-    picture = shapes[0] or ()
-    if len(picture) < 2:
-        return f"input: shape, expected at least 2 axes, found {shape_text(picture)}"
+    image = shapes[0] or ()
+    if len(image) < 2:
+        return f"input: shape, expected at least 2 axes, found {shape_text(image)}"
     groups = node.attributes.get_int("num_groups", 1)
-    if picture[1] % groups:
-        return f"num_groups, expected a divisor of {picture[1]} channels, found {groups}"
+    if image[1] % groups:
+        return f"num_groups, expected a divisor of {image[1]} channels, found {groups}"
     for index, shape in enumerate(shapes[1:], 1):
         # Until opset 21, GroupNormalization had one parameter for each group.
         if groups == 1 or shape != (groups,) or node.graph.opset_imports[""] >= 21:
-            text = _equal(f"input {index}", shape, (picture[1],))
+            text = _equal(f"input {index}", shape, (image[1],))
             if text:
                 return text
     return None

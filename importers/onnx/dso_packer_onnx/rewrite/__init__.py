@@ -48,7 +48,7 @@ from .linear import sink_views, split_products
 from .matmul import fuse_gemm, fuse_matmul
 from .moments import fuse_group_normalization, fuse_moments, fuse_row_factors
 from .normalize import fuse_normalize
-from .pool import fuse_pool
+from .pooling import fuse_pooling
 from .quantized import fuse_dequantized, fuse_quantized_result, move_integers
 from .record import summary
 from .scale import fold_batch_norm, fold_scale
@@ -92,7 +92,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_normalize,
     fuse_group_normalization,
     fuse_row_factors,
-    fuse_pool,
+    fuse_pooling,
     fuse_resize,
     simplify_views,
     fuse_quantized_result,

@@ -1,4 +1,4 @@
-"""Products of bfloat16: MatMul and Gemm become dso.NarrowMatMul, whose sums are float32."""
+"""Products of bfloat16: MatMul and Gemm become dso.LowpMatMul, whose sums are float32."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .graph import (
     replace,
     same_shape,
 )
-from .integer import PLAIN, narrow_node
+from .integer import PLAIN, lowp_node
 from .record import record_fold
 
 
 def fuse_bfloat16(model: ir.Model) -> int:
-    """Replace each MatMul and Gemm of bfloat16 matrices by dso.NarrowMatMul; return how many.
+    """Replace each MatMul and Gemm of bfloat16 matrices by dso.LowpMatMul; return how many.
 
     A Gemm has no factors, and as its C a constant row or nothing.
     """
@@ -46,7 +46,7 @@ def fuse_bfloat16(model: ir.Model) -> int:
             bias = _bias(model, added, row, node)
         inputs = [*node.inputs[:2], bias]
         attributes = {"trans_a": flags[0], "trans_b": flags[1], **PLAIN}
-        replace(node, [narrow_node("NarrowMatMul", inputs, attributes, node)])
+        replace(node, [lowp_node("LowpMatMul", inputs, attributes, node)])
         count += 1
     return count
 
@@ -58,7 +58,7 @@ def fuse_bfloat16_bias(model: ir.Model) -> int:
         if not is_node(node, "Add") or node.outputs[0].dtype != ir.DataType.BFLOAT16:
             continue
         for value in node.inputs:
-            made = made_by(value, "NarrowMatMul", domain=DSO)
+            made = made_by(value, "LowpMatMul", domain=DSO)
             if made is None or optional(made, 2) is not None:
                 continue
             added = other_input(node, made.outputs[0])

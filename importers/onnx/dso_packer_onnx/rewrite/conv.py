@@ -1,4 +1,4 @@
-"""Convolutions: Conv of pictures becomes dso.Conv, with the zeros that a Pad added around them."""
+"""Convolutions: Conv of images becomes dso.Conv, with the zeros that a Pad added around them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .graph import (
     remove_unused,
     replace,
 )
-from .window import picture_pads, window_of
+from .window import image_pads, window_of
 
 
 def fuse_conv(model: ir.Model) -> int:
-    """Replace each Conv of float32 pictures with constant weights by dso.Conv; return how many.
+    """Replace each Conv of float32 images with constant weights by dso.Conv; return how many.
 
-    dso.Conv has the pads as numbers: ``auto_pad`` is resolved with the extents of the picture.
+    dso.Conv has the pads as numbers: ``auto_pad`` is resolved with the extents of the image.
     """
     count = 0
     for node in model.graph:
@@ -41,13 +41,13 @@ def fuse_conv(model: ir.Model) -> int:
 
 
 def conv_attributes(
-    node: ir.Node, picture: ir.Value | None, weight: ir.Value | None
+    node: ir.Node, image: ir.Value | None, weight: ir.Value | None
 ) -> dict[str, Any] | None:
-    """Return the attributes of dso.Conv for a convolution of pictures with a constant weight.
+    """Return the attributes of dso.Conv for a convolution of images with a constant weight.
 
-    None if it is another one: of other than two axes, or of pictures whose extents are not known.
+    None if it is another one: of other than two axes, or of images whose extents are not known.
     """
-    extents, shape = dims(weight), dims(picture)
+    extents, shape = dims(weight), dims(image)
     if not is_constant(weight) or extents is None or len(extents) != 4 or shape is None:
         return None
     window = window_of(node, [int(extent) for extent in extents[2:]])
@@ -65,7 +65,7 @@ def conv_attributes(
 
 
 def fuse_pad(model: ir.Model) -> int:
-    """Add the zeros of a Pad around pictures to the pads of the dso.Conv that reads them.
+    """Add the zeros of a Pad around images to the pads of the dso.Conv that reads them.
 
     Returns how many convolutions changed. A Pad that others read too remains for these.
     """
@@ -76,7 +76,7 @@ def fuse_pad(model: ir.Model) -> int:
         padded = node.inputs[0]
         assert padded is not None
         pad = padded.producer()
-        zeros = picture_pads(pad)
+        zeros = image_pads(pad)
         if pad is None or zeros is None:
             continue
         pads = [a + b for a, b in zip(node.attributes.get_ints("pads"), zeros, strict=True)]

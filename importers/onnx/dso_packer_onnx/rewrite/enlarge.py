@@ -1,4 +1,4 @@
-"""Larger pictures: Resize to whole multiples, and transposed convolutions without overlap."""
+"""Larger images: Resize to whole multiples, and transposed convolutions without overlap."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def fuse_transposed_conv(model: ir.Model) -> int:
         if not is_node(node, "ConvTranspose") or not is_float32(node.inputs[0], node.inputs[1]):
             continue
         x, weight, bias = node.inputs[0], constant(node.inputs[1]), optional(node, 2)
-        picture, after = dims(x), dims(node.outputs[0])
-        if weight is None or weight.ndim != 4 or picture is None or after is None:
+        image, after = dims(x), dims(node.outputs[0])
+        if weight is None or weight.ndim != 4 or image is None or after is None:
             continue
         window = list(weight.shape[2:])
         added = constant(bias) if bias is not None else None
         if not _is_without_overlap(node, window) or (bias is not None and added is None):
             continue
-        if not all(isinstance(extent, int) for extent in picture[1:]):
+        if not all(isinstance(extent, int) for extent in image[1:]):
             continue
         replace(node, _as_conv(model, node, weight, added, window))
         count += 1

@@ -1,7 +1,7 @@
 """Bias, residual and activation, computed with the sums of a product or a convolution.
 
 out = activation(sum + bias + residual), in this order, for dso.Conv and dso.MatMul, and for
-dso.NarrowConv and dso.NarrowMatMul with results of float32.
+dso.LowpConv and dso.LowpMatMul with results of float32.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .graph import (
 )
 from .record import record_fold
 
-SUMS = ("Conv", "MatMul", "NarrowConv", "NarrowMatMul")
+SUMS = ("Conv", "MatMul", "LowpConv", "LowpMatMul")
 
 
 def fuse_bias(model: ir.Model) -> int:

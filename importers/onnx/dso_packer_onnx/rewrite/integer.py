@@ -1,6 +1,6 @@
-"""Products of 8-bit integers: ONNX's operators for them become dso.NarrowMatMul.
+"""Products of 8-bit integers: ONNX's operators for them become dso.LowpMatMul.
 
-dso.NarrowMatMul(A, B, bias, residual, added, scale, a_zero, b_zero, zero) computes
+dso.LowpMatMul(A, B, bias, residual, added, scale, a_zero, b_zero, zero) computes
 
     sums = (A - a_zero) @ (B - b_zero) + added            exact, in int32
     value = activation(sums * scale + bias + residual)    in float32
@@ -43,7 +43,7 @@ _PLAIN_PRODUCT = {"trans_a": 0, "trans_b": 0, **PLAIN}
 
 
 def fuse_matmul_integer(model: ir.Model) -> int:
-    """Replace each MatMulInteger of matrices by dso.NarrowMatMul; return how many.
+    """Replace each MatMulInteger of matrices by dso.LowpMatMul; return how many.
 
     The left factor has one zero; the right one has one, or one for each column.
     """
@@ -56,13 +56,13 @@ def fuse_matmul_integer(model: ir.Model) -> int:
             continue
         a_zero, b_zero = (without_zeros(value) for value in zeros)
         inputs = [*node.inputs[:2], None, None, None, None, a_zero, b_zero]
-        replace(node, [narrow_node("NarrowMatMul", inputs, _PLAIN_PRODUCT, node)])
+        replace(node, [lowp_node("LowpMatMul", inputs, _PLAIN_PRODUCT, node)])
         count += 1
     return count
 
 
 def fuse_qlinear_matmul(model: ir.Model) -> int:
-    """Replace each QLinearMatMul with scales of float32 by dso.NarrowMatMul; return how many."""
+    """Replace each QLinearMatMul with scales of float32 by dso.LowpMatMul; return how many."""
     count = 0
     for node in model.graph:
         if not is_node(node, "QLinearMatMul"):
@@ -80,7 +80,7 @@ def fuse_qlinear_matmul(model: ir.Model) -> int:
         made, factor = _scale(model, node, a_scale, b_scale, scale)
         zeros = [without_zeros(value) for value in (a_zero, b_zero, zero)]
         inputs = [a, b, None, None, None, factor, *zeros]
-        replace(node, [*made, narrow_node("NarrowMatMul", inputs, _PLAIN_PRODUCT, node)])
+        replace(node, [*made, lowp_node("LowpMatMul", inputs, _PLAIN_PRODUCT, node)])
         count += 1
     return count
 
@@ -104,7 +104,7 @@ def _scale(
 
 
 def fuse_integer_scale(model: ir.Model) -> int:
-    """Fuse Cast to float32 and Mul by a scale after dso.NarrowMatMul and dso.NarrowConv.
+    """Fuse Cast to float32 and Mul by a scale after dso.LowpMatMul and dso.LowpConv.
 
     So integers of dynamic scales become float32 again. The scale may be computed: one
     number, or for a product a row of them. Returns how many were fused.
@@ -116,13 +116,13 @@ def fuse_integer_scale(model: ir.Model) -> int:
         for value in node.inputs:
             cast = made_by(value, "Cast")
             source = cast.inputs[0] if cast is not None else None
-            made = made_by(source, "NarrowMatMul", "NarrowConv", domain=DSO)
+            made = made_by(source, "LowpMatMul", "LowpConv", domain=DSO)
             if cast is None or made is None or optional(made, 5) is not None:
                 continue
             scale = other_input(node, cast.outputs[0])
             if not only_reads(cast, made.outputs[0]) or not only_reads(node, cast.outputs[0]):
                 continue
-            is_row = made.op_type == "NarrowMatMul" and _is_row(scale, made.outputs[0])
+            is_row = made.op_type == "LowpMatMul" and _is_row(scale, made.outputs[0])
             if not (is_single(scale) or is_row) or not same_shape(value, node.outputs[0]):
                 continue
             refit(made, node, {5: scale}, to=int(ir.DataType.FLOAT))
@@ -180,10 +180,10 @@ def _replace_all(node: ir.Node, new: ir.Node) -> None:
     graph.remove(node, safe=True)
 
 
-def narrow_node(
+def lowp_node(
     kind: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any], last: ir.Node
 ) -> ir.Node:
-    """Make a node of narrow elements that computes the output of `last`."""
+    """Make a node of low-precision elements that computes the output of `last`."""
     out = last.outputs[0]
     assert out.dtype is not None
     kept = {**attributes, "to": int(out.dtype)}

@@ -1,6 +1,6 @@
-"""Convolutions of 8-bit integers: ONNX's operators for them become dso.NarrowConv.
+"""Convolutions of 8-bit integers: ONNX's operators for them become dso.LowpConv.
 
-dso.NarrowConv has the inputs of dso.NarrowMatMul, with a picture and a weight as factors, and the
+dso.LowpConv has the inputs of dso.LowpMatMul, with an image and a weight as factors, and the
 attributes of dso.Conv.
 """
 
@@ -10,32 +10,32 @@ import onnx_ir as ir
 
 from .conv import conv_attributes
 from .graph import constant, dims, is_node, new_weight, optional, replace
-from .integer import BYTES, is_single, narrow_node, scale_of, without_zeros
+from .integer import BYTES, is_single, lowp_node, scale_of, without_zeros
 
 
 def fuse_conv_integer(model: ir.Model) -> int:
-    """Replace each ConvInteger of pictures with constant weights by dso.NarrowConv.
+    """Replace each ConvInteger of images with constant weights by dso.LowpConv.
 
-    Returns how many. The picture has one zero; the weight one, or one for each output channel.
+    Returns how many. The image has one zero; the weight one, or one for each output channel.
     """
     count = 0
     for node in model.graph:
         if not is_node(node, "ConvInteger"):
             continue
-        attributes = narrow_attributes(node, node.inputs[0], node.inputs[1])
+        attributes = lowp_attributes(node, node.inputs[0], node.inputs[1])
         zeros = [optional(node, 2), optional(node, 3)]
         is_known = is_single(zeros[0]) and is_per_output(zeros[1], node.inputs[1])
         if attributes is None or not is_known:
             continue
         a_zero, b_zero = (without_zeros(value) for value in zeros)
         inputs = [*node.inputs[:2], None, None, None, None, a_zero, b_zero]
-        replace(node, [narrow_node("NarrowConv", inputs, attributes, node)])
+        replace(node, [lowp_node("LowpConv", inputs, attributes, node)])
         count += 1
     return count
 
 
 def fuse_qlinear_conv(model: ir.Model) -> int:
-    """Replace each QLinearConv with constant weights and scales by dso.NarrowConv.
+    """Replace each QLinearConv with constant weights and scales by dso.LowpConv.
 
     Returns how many. The bias is added to the sums in int32.
     """
@@ -47,7 +47,7 @@ def fuse_qlinear_conv(model: ir.Model) -> int:
         bias = optional(node, 8)
         if not all(is_single(value) for value in (x_scale, x_zero, scale, zero)):
             continue
-        attributes = narrow_attributes(node, x, w)
+        attributes = lowp_attributes(node, x, w)
         factor = scale_of(x_scale, w_scale, scale)
         if attributes is None or factor is None or node.outputs[0].dtype not in BYTES:
             continue
@@ -56,15 +56,15 @@ def fuse_qlinear_conv(model: ir.Model) -> int:
         weight = new_weight(model, f"{node.name}/scale", factor)
         zeros = [without_zeros(value) for value in (x_zero, w_zero, zero)]
         inputs = [x, w, None, None, bias, weight, *zeros]
-        replace(node, [narrow_node("NarrowConv", inputs, attributes, node)])
+        replace(node, [lowp_node("LowpConv", inputs, attributes, node)])
         count += 1
     return count
 
 
-def narrow_attributes(
+def lowp_attributes(
     node: ir.Node, x: ir.Value | None, weight: ir.Value | None
 ) -> dict[str, object] | None:
-    """Return the attributes of dso.NarrowConv, or None if its kernel does not fit."""
+    """Return the attributes of dso.LowpConv, or None if its kernel does not fit."""
     if x is None or weight is None or x.dtype not in BYTES or weight.dtype not in BYTES:
         return None
     return conv_attributes(node, x, weight)

@@ -1,4 +1,4 @@
-"""Pools of pictures: MaxPool, AveragePool, global pools and means become dso.Pool."""
+"""Pools of images: MaxPool, AveragePool, global pooling and means become dso.Pooling."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _KIND = {
 }
 
 
-def fuse_pool(model: ir.Model) -> int:
-    """Replace pools of float32 pictures by dso.Pool; return how many.
+def fuse_pooling(model: ir.Model) -> int:
+    """Replace pooling of float32 images by dso.Pooling; return how many.
 
-    A global pool, and a ReduceMean or ReduceMax over height and width, is a window of the whole
-    picture. Without ``keepdims`` a Reshape follows it. With ``ceil_mode`` the pads become greater;
+    A global pooling, and a ReduceMean or ReduceMax over height and width, is a window of the whole
+    image. Without ``keepdims`` a Reshape follows it. With ``ceil_mode`` the pads become greater;
     an average that counts its pads cannot have that, and remains.
     """
     count = 0
@@ -47,7 +47,7 @@ def fuse_pool(model: ir.Model) -> int:
         found = _window(node, shape)
         if found is None or not only_first_output(node):
             continue
-        new = _pool(node, shape, found)
+        new = _pooling(node, shape, found)
         if len(dims(node.outputs[0]) or ()) != 4:
             new = [*new, _flat(model, node, new[0])]
         replace(node, new)
@@ -69,7 +69,7 @@ def _window(node: ir.Node, shape: tuple[Dim, ...]) -> Window | None:
     return window_of(node, list(attributes.get_ints("kernel_shape", [])))
 
 
-def _pool(node: ir.Node, shape: tuple[Dim, ...], window: Window) -> list[ir.Node]:
+def _pooling(node: ir.Node, shape: tuple[Dim, ...], window: Window) -> list[ir.Node]:
     attributes = {
         "kind": _KIND[node.op_type],
         "kernel": window.kernel,
@@ -81,12 +81,12 @@ def _pool(node: ir.Node, shape: tuple[Dim, ...], window: Window) -> list[ir.Node
     output = dims(node.outputs[0])
     extents = output if output is not None and len(output) == 4 else (*shape[:2], 1, 1)
     return [
-        new_node("Pool", [node.inputs[0]], attributes, shape=extents, name=node.name, domain=DSO)
+        new_node("Pooling", [node.inputs[0]], attributes, shape=extents, name=node.name, domain=DSO)
     ]
 
 
-def _flat(model: ir.Model, node: ir.Node, pool: ir.Node) -> ir.Node:
+def _flat(model: ir.Model, node: ir.Node, pooling: ir.Node) -> ir.Node:
     batch, channels = (dims(node.inputs[0]) or ())[:2]
     target = [batch if isinstance(batch, int) else -1, channels]
     shape = new_weight(model, f"{node.name}.shape", np.array(target, np.int64))
-    return new_node("Reshape", [pool.outputs[0], shape], like=node.outputs[0])
+    return new_node("Reshape", [pooling.outputs[0], shape], like=node.outputs[0])

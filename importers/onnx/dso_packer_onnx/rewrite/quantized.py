@@ -1,7 +1,7 @@
 """Graphs between QuantizeLinear and DequantizeLinear, computed with their integers.
 
 Tools for quantisation write DequantizeLinear before each operator and QuantizeLinear after it. A
-product or a convolution of dequantised factors becomes dso.NarrowMatMul or dso.NarrowConv, and the
+product or a convolution of dequantised factors becomes dso.LowpMatMul or dso.LowpConv, and the
 QuantizeLinear after it its last step. This comes before constants are folded, which would make
 float32 of the weights.
 """
@@ -28,8 +28,8 @@ from .graph import (
     optional,
     replace,
 )
-from .integer import BYTES, PLAIN, are_matrices, is_single, narrow_node, scale_of, without_zeros
-from .integer_conv import narrow_attributes
+from .integer import BYTES, PLAIN, are_matrices, is_single, lowp_node, scale_of, without_zeros
+from .integer_conv import lowp_attributes
 from .record import record_fold
 
 _MOVES = ("Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Gather", "Expand")
@@ -99,11 +99,11 @@ def _conv(model: ir.Model, node: ir.Node) -> ir.Node | None:
     a, b = _Factor.of(node.inputs[0]), _Factor.of(node.inputs[1])
     if a is None or b is None or a.axis != -1 or not b.has_one_per(0):
         return None
-    attributes = narrow_attributes(node, a.value, b.value)
+    attributes = lowp_attributes(node, a.value, b.value)
     inputs = _inputs(model, node, a, b)
     if attributes is None or inputs is None or not is_float32(node.outputs[0]):
         return None
-    return narrow_node("NarrowConv", inputs, attributes, node)
+    return lowp_node("LowpConv", inputs, attributes, node)
 
 
 def _product(model: ir.Model, node: ir.Node) -> ir.Node | None:
@@ -122,7 +122,7 @@ def _product(model: ir.Model, node: ir.Node) -> ir.Node | None:
     if inputs is None:
         return None
     attributes = {"trans_a": flags[0], "trans_b": flags[1], **PLAIN}
-    return narrow_node("NarrowMatMul", inputs, attributes, node)
+    return lowp_node("LowpMatMul", inputs, attributes, node)
 
 
 def _inputs(model: ir.Model, node: ir.Node, a: _Factor, b: _Factor) -> list[ir.Value | None] | None:
@@ -167,14 +167,14 @@ def _bias(value: ir.Value, factor: Array) -> Array | None:
 def fuse_quantized_result(model: ir.Model) -> int:
     """Make QuantizeLinear the last step of the sums before it; return how many were fused.
 
-    The sums are of dso.NarrowMatMul or dso.NarrowConv with constant scales, no residual, and no
+    The sums are of dso.LowpMatMul or dso.LowpConv with constant scales, no residual, and no
     activation but ReLU or Clip.
     """
     count = 0
     for node in model.graph:
         if not is_node(node, "QuantizeLinear") or node.outputs[0].dtype not in BYTES:
             continue
-        made = made_by(node.inputs[0], "NarrowMatMul", "NarrowConv", domain=DSO)
+        made = made_by(node.inputs[0], "LowpMatMul", "LowpConv", domain=DSO)
         step, zero = node.inputs[1], optional(node, 2)
         if made is None or not only_reads(node, made.outputs[0]) or not is_single(step):
             continue

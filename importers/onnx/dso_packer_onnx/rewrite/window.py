@@ -1,4 +1,4 @@
-"""Windows of convolutions and pools: pads as four numbers, whatever the model says them by."""
+"""Windows of convolutions and pooling: pads as four numbers, whatever the model says them by."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .graph import dims, ints, is_node, optional, scalar
 
 
 class Window(NamedTuple):
-    """A window over pictures. All are y first; pads are top, left, bottom, right."""
+    """A window over images. All are y first; pads are top, left, bottom, right."""
 
     kernel: list[int]
     strides: list[int]
@@ -22,7 +22,7 @@ def window_of(node: ir.Node, kernel: list[int]) -> Window | None:
     """Return the window of a node with two spatial axes, or None if it is not a static one.
 
     ``auto_pad`` and ``ceil_mode`` become pads: with these, the extents of the output follow by
-    rounding down. They need static pictures.
+    rounding down. They need static images.
     """
     attributes = node.attributes
     if len(kernel) != 2:
@@ -61,8 +61,8 @@ def _with_pads(node: ir.Node, window: Window, mode: str) -> Window | None:
     return window._replace(pads=pads)
 
 
-def picture_pads(node: ir.Node | None) -> list[int] | None:
-    """Return the pads of a Pad node that adds zeros around pictures only; else None."""
+def image_pads(node: ir.Node | None) -> list[int] | None:
+    """Return the pads of a Pad node that adds zeros around images only; else None."""
     if node is None or not is_node(node, "Pad"):
         return None
     if node.attributes.get_string("mode", "constant") != "constant":

@@ -1,4 +1,4 @@
-"""Pictures in blocks and planar ones in the same graph, beside ONNX Runtime."""
+"""Images in blocks and planar ones in the same graph, beside ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SQUEEZE = """
     y = Conv<pads=[1,1,1,1]>(g, w8x32x3x3)
 """
 CASES = {
-    "a planar pool of all pixels": """
+    "planar pooling of all pixels": """
         a = Conv(x, w16x3x1x1)
         b = Softsign(a)
         y = GlobalAveragePool(b)
@@ -46,19 +46,19 @@ CASES = {
         b = Exp(a)
         y = Conv<pads=[1,1,1,1]>(b, w8x24x3x3)
     """,
-    "elements that are not 0 in a frame": """
+    "elements that are not 0 in padding": """
         a = Conv(x, w16x3x1x1)
         b = Exp(a)
         y = Conv<pads=[2,2,2,2]>(b, w8x16x5x5)
     """,
-    "one picture for both kinds of readers": """
+    "one image for both kinds of readers": """
         a = Conv<pads=[1,1,1,1]>(x, w16x3x3x3)
         b = Conv<pads=[1,1,1,1]>(a, w16x16x3x3)
         c = Transpose<perm=[0,3,2,1]>(a)
         d = Transpose<perm=[0,3,2,1]>(b)
         y = Sub(c, d)
     """,
-    "a residual with another frame": """
+    "a residual with another padding": """
         a = Conv(x, w16x3x1x1)
         b = Conv<pads=[1,1,1,1]>(a, w16x16x3x3)
         c = Add(a, b)
@@ -91,15 +91,15 @@ def assert_equal_results(model: onnx.ModelProto, library: runtime.Module, batch:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_reader_gets_the_picture_in_its_layout(case: str, tmp_path: Path) -> None:
-    """Two pictures, so that their distance counts."""
+def test_every_reader_gets_the_image_in_its_layout(case: str, tmp_path: Path) -> None:
+    """Two images, so that their distance counts."""
     model = model_of(CASES[case], "2")
     library = runtime.load(packer.export_library(packer.from_onnx(model), tmp_path / "a.so"))
     assert_equal_results(model, library, 2)
 
 
-def test_pictures_of_any_batch_are_stored_in_blocks(tmp_path: Path) -> None:
-    """The symbolic extent is the number of pictures."""
+def test_images_of_any_batch_are_stored_in_blocks(tmp_path: Path) -> None:
+    """The symbolic extent is the number of images."""
     model = model_of(SQUEEZE, "batch")
     module = packer.from_onnx(model, dynamic=["batch"])
     library = runtime.load(packer.export_library(module, tmp_path / "a.so"))

@@ -52,10 +52,10 @@ MODELS = {
         y = QLinearMatMul(x, e1, m3, s8, e2, m3, e3, m3)
     }""",
     "any batch": "(uint8[batch,70] x) => (int32[] y) { y = MatMulInteger(x, s8, z7) }",
-    "pictures": """(uint8[2,5,9,11] x) => (int32[] y) {
+    "images": """(uint8[2,5,9,11] x) => (int32[] y) {
         y = ConvInteger<pads=[1,1,1,1]>(x, k33, z7, m3)
     }""",
-    "pictures and a bias": """(int8[batch,5,9,11] x) => (int8[] y) {
+    "images and a bias": """(int8[batch,5,9,11] x) => (int8[] y) {
         y = QLinearConv<pads=[1,0,1,1], strides=[2,2]>(x, e1, m3, k33, kscales, no6, e3, m3, kbias)
     }""",
     "groups": """(uint8[1,6,9,11] x) => (uint8[] y) {

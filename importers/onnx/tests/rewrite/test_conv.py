@@ -35,10 +35,10 @@ def weight(*shape: int) -> np.ndarray:
         ),
     ],
 )
-def test_a_convolution_of_pictures_is_fused_with_explicit_pads(
+def test_a_convolution_of_images_is_fused_with_explicit_pads(
     text: str, shape: tuple[int, ...], pads: list[int]
 ) -> None:
-    """Padding by name follows from the extents of the picture."""
+    """Padding by name follows from the extents of the image."""
     model = make(f"(float[batch,4,9,8] x) => (float[] y) {{ y = {text} }}", {"w": weight(*shape)})
     found = rewritten(model, fuse_conv)
     assert (found.kinds, found.result) == (["dso.Conv"], 1)
@@ -90,7 +90,7 @@ def test_zeros_that_a_pad_adds_are_those_of_the_convolution() -> None:
     ],
 )
 def test_another_pad_remains(pad: str) -> None:
-    """A convolution adds zeros, and only around pictures."""
+    """A convolution adds zeros, and only around images."""
     weights = {
         "p": np.array([0, 0, 1, 1, 0, 0, 1, 1]),
         "channels": np.array([0, 1, 0, 0, 0, 1, 0, 0]),
@@ -105,7 +105,7 @@ def test_another_pad_remains(pad: str) -> None:
 
 
 def test_a_pad_with_two_readers_remains_for_the_other() -> None:
-    """The convolution reads the picture without the zeros."""
+    """The convolution reads the image without the zeros."""
     model = make(
         """(float[1,4,9,9] x) => (float[] y, float[] z) {
             z = Pad(x, p, , axes) y = Conv(z, w)

@@ -1,4 +1,4 @@
-"""Larger pictures by whole multiples."""
+"""Larger images by whole multiples."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_repeated_pixels_are_enlarged(scales: tuple[int, int], how: str) -> None
     ids=["fraction", "linear", "corners", "channels"],
 )
 def test_other_resizes_remain(scales: str, how: str) -> None:
-    """Only pictures, and only whole multiples."""
+    """Only images, and only whole multiples."""
     assert unchanged(make(RESIZE.format(batch=1, s=scales, how=how)), fuse_resize)
 
 

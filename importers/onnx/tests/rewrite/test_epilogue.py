@@ -13,7 +13,7 @@ from dso_packer_onnx.rewrite.record import summary
 from ..support.rewriting import Rewritten, make, rewritten
 
 RANDOM = np.random.default_rng(1)
-PICTURE = "(float[batch,4,6,6] x) => (float[] y)"
+IMAGE = "(float[batch,4,6,6] x) => (float[] y)"
 ROWS = "(float[batch,3,4] x) => (float[] y)"
 
 
@@ -41,7 +41,7 @@ def test_a_vector_added_to_a_product_is_its_bias(added: str, shape: tuple[int, .
 def test_a_vector_added_to_a_convolution_is_its_bias(shape: tuple[int, ...]) -> None:
     """One number for each output channel."""
     found = fused(
-        f"{PICTURE} {{ s = Conv(x, w) y = Add(s, b) }}", w=weight(5, 4, 3, 3), b=weight(*shape)
+        f"{IMAGE} {{ s = Conv(x, w) y = Add(s, b) }}", w=weight(5, 4, 3, 3), b=weight(*shape)
     )
     assert found.kinds == ["dso.Conv"]
     assert tuple(found.node("Conv").inputs[2].shape) == (5,)
@@ -50,7 +50,7 @@ def test_a_vector_added_to_a_convolution_is_its_bias(shape: tuple[int, ...]) -> 
 def test_a_second_bias_is_added_to_the_first() -> None:
     """Both are recorded."""
     found = fused(
-        f"{PICTURE} {{ s = Conv(x, w, b) y = Add(s, c) }}",
+        f"{IMAGE} {{ s = Conv(x, w, b) y = Add(s, c) }}",
         w=weight(4, 4, 3, 3),
         b=weight(4),
         c=weight(4, 1, 1),
@@ -66,7 +66,7 @@ def test_a_second_bias_is_added_to_the_first() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        f"{PICTURE} {{ s = Conv(x, w) y = Add(s, b) }}",  # along the width
+        f"{IMAGE} {{ s = Conv(x, w) y = Add(s, b) }}",  # along the width
         f"{ROWS} {{ s = MatMul(x, v) y = Add(s, rows) }}",
         f"{ROWS} {{ s = MatMul(x, v) y = Sub(c, s) }}",
         f"{ROWS} {{ s = MatMul(x, v) y = Add(s, wide) }}",  # makes another axis
@@ -96,7 +96,7 @@ def test_a_sum_that_others_read_has_no_bias() -> None:
 @pytest.mark.parametrize("after", ["Relu(t)", "Clip(t, lo, hi)", "Identity(t)"])
 def test_a_residual_is_added_before_the_activation(added: str, after: str) -> None:
     """In one node, with an activation that does not match left out."""
-    text = f"{PICTURE} {{ s = Conv<pads=[1,1,1,1]>(x, w) t = {added} y = {after} }}"
+    text = f"{IMAGE} {{ s = Conv<pads=[1,1,1,1]>(x, w) t = {added} y = {after} }}"
     found = fused(text, w=weight(4, 4, 3, 3), lo=np.float32(0), hi=np.float32(0.5))
     assert found.kinds == ["dso.Conv"] + (["Identity"] if "Identity" in after else [])
     assert found.node("Conv").inputs[2] is None
@@ -105,7 +105,7 @@ def test_a_residual_is_added_before_the_activation(added: str, after: str) -> No
 
 def test_of_two_sums_the_later_one_has_the_residual() -> None:
     """The earlier one is its residual."""
-    text = f"""{PICTURE} {{
+    text = f"""{IMAGE} {{
         a = Conv(x, w) b = Conv(x, v) t = Add(a, b) y = Relu(t)
     }}"""
     found = fused(text, w=weight(4, 4, 3, 3), v=weight(4, 4, 3, 3))
@@ -116,7 +116,7 @@ def test_of_two_sums_the_later_one_has_the_residual() -> None:
 
 def test_a_sum_added_to_itself_has_no_residual() -> None:
     """The sum would not exist."""
-    found = fused(f"{PICTURE} {{ s = Conv(x, w) y = Add(s, s) }}", w=weight(4, 4, 3, 3))
+    found = fused(f"{IMAGE} {{ s = Conv(x, w) y = Add(s, s) }}", w=weight(4, 4, 3, 3))
     assert found.kinds == ["dso.Conv", "Add"]
 
 
@@ -160,5 +160,5 @@ def test_a_clip_between_computed_or_crossed_limits_remains() -> None:
 
 def test_an_activation_comes_last() -> None:
     """Nothing is added after it."""
-    text = f"{PICTURE} {{ s = Conv(x, w) t = Relu(s) y = Add(t, b) }}"
+    text = f"{IMAGE} {{ s = Conv(x, w) t = Relu(s) y = Add(t, b) }}"
     assert fused(text, w=weight(4, 4, 3, 3), b=weight(4, 1, 1)).kinds == ["dso.Conv", "Add"]

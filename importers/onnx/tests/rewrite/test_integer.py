@@ -36,7 +36,7 @@ def test_integer_products_are_fused(zeros: tuple[str, str], b: str) -> None:
     }
     text = f"(uint8[batch,3,4] x) => (int32[] y) {{ y = MatMulInteger(x, w{zeros[0]}) }}"
     found = rewritten(make(text, weights), fuse_matmul_integer)
-    assert (found.kinds, found.result) == (["dso.NarrowMatMul"], 1)
+    assert (found.kinds, found.result) == (["dso.LowpMatMul"], 1)
 
 
 def test_a_zero_for_each_row_remains() -> None:
@@ -58,7 +58,7 @@ def test_quantised_products_are_fused(channels: int) -> None:
         "z": np.uint8(100),
     }
     text = "(uint8[6,4] x) => (uint8[] y) { y = QLinearMatMul(x, sa, za, w, sw, zw, s, z) }"
-    assert rewritten(make(text, weights), fuse_qlinear_matmul).kinds == ["dso.NarrowMatMul"]
+    assert rewritten(make(text, weights), fuse_qlinear_matmul).kinds == ["dso.LowpMatMul"]
 
 
 def test_computed_scales_are_multiplied_first() -> None:
@@ -73,19 +73,19 @@ def test_computed_scales_are_multiplied_first() -> None:
         y = QLinearMatMul(x, sa, z, w, s, zw, sa, z)
     }"""
     found = rewritten(make(text, weights), fuse_qlinear_matmul)
-    assert found.kinds == ["Mul", "Div", "dso.NarrowMatMul"]
+    assert found.kinds == ["Mul", "Div", "dso.LowpMatMul"]
 
 
 @pytest.mark.parametrize("zero", ["", ", z"])
 def test_integer_convolutions_are_fused(zero: str) -> None:
-    """With zeros of the picture, of the weight, or none."""
+    """With zeros of the image, of the weight, or none."""
     weights = {"w": integers("int8", 6, 3, 3, 3), "z": np.uint8(9)}
     text = (
         f"(uint8[batch,3,5,7] x) => (int32[] y) {{ y = ConvInteger<pads=[1,1,0,1]>(x, w{zero}) }}"
     )
     found = rewritten(make(text, weights), fuse_conv_integer)
-    assert found.kinds == ["dso.NarrowConv"]
-    assert found.attributes("NarrowConv")["pads"] == (1, 1, 0, 1)
+    assert found.kinds == ["dso.LowpConv"]
+    assert found.attributes("LowpConv")["pads"] == (1, 1, 0, 1)
 
 
 def test_quantised_convolutions_are_fused() -> None:
@@ -102,7 +102,7 @@ def test_quantised_convolutions_are_fused() -> None:
     text = """(uint8[2,4,5,7] x) => (uint8[] y) {
         y = QLinearConv<group=2>(x, sa, za, w, sw, zw, s, za, b)
     }"""
-    assert rewritten(make(text, weights), fuse_qlinear_conv).kinds == ["dso.NarrowConv"]
+    assert rewritten(make(text, weights), fuse_qlinear_conv).kinds == ["dso.LowpConv"]
 
 
 def test_a_convolution_along_one_axis_remains() -> None:
@@ -126,5 +126,5 @@ def test_a_dynamic_scale_bias_and_activation_follow_the_sums() -> None:
     }"""
     changes = (fuse_matmul_integer, fuse_integer_scale, fuse_bias, fuse_activation)
     found = rewritten(make(text, weights), *changes)
-    assert found.kinds == ["DynamicQuantizeLinear", "Mul", "dso.NarrowMatMul"]
-    assert found.attributes("NarrowMatMul")["activation"] == "relu"
+    assert found.kinds == ["DynamicQuantizeLinear", "Mul", "dso.LowpMatMul"]
+    assert found.attributes("LowpMatMul")["activation"] == "relu"

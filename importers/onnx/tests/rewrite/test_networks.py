@@ -18,16 +18,16 @@ from ..support import models
 from ..support.rewriting import check, make, rewritten
 
 NETWORKS = {
-    "resnet18": {"Conv": 20, "Pool": 2, "MatMul": 1, "Flatten": 1},
-    "resnet50": {"Conv": 53, "Pool": 2, "MatMul": 1, "Flatten": 1},
-    "mobilenet_v2": {"Conv": 52, "Pool": 1, "MatMul": 1, "Flatten": 1},
-    "unet": {"Conv": 18, "Pool": 3, "Interleave": 3, "Concat": 3},
+    "resnet18": {"Conv": 20, "Pooling": 2, "MatMul": 1, "Flatten": 1},
+    "resnet50": {"Conv": 53, "Pooling": 2, "MatMul": 1, "Flatten": 1},
+    "mobilenet_v2": {"Conv": 52, "Pooling": 1, "MatMul": 1, "Flatten": 1},
+    "unet": {"Conv": 18, "Pooling": 3, "Interleave": 3, "Concat": 3},
 }
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("batch", [1, "batch"])
-def test_a_network_of_pictures_is_convolutions_and_pools(name: str, batch: int | str) -> None:
+def test_a_network_of_images_is_convolutions_and_pools(name: str, batch: int | str) -> None:
     """Normalizations, activations and residuals are in them."""
     model = read_model(getattr(models, name)(side=32, batch=batch))
     model = with_shapes(model, {}, ("batch",) if batch == "batch" else ())

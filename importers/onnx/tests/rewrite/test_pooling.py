@@ -1,16 +1,16 @@
-"""Pools of pictures."""
+"""Pools of images."""
 
 from __future__ import annotations
 
 import pytest
 
-from dso_packer_onnx.rewrite.pool import fuse_pool
+from dso_packer_onnx.rewrite.pooling import fuse_pooling
 
 from ..support.rewriting import make, rewritten, unchanged
 
 
 @pytest.mark.parametrize(
-    "pool",
+    "pooling",
     [
         "MaxPool<kernel_shape=[3,2], strides=[2,2], pads=[1,0,1,1]>(x)",
         "MaxPool<kernel_shape=[3,3], dilations=[2,2]>(x)",
@@ -23,26 +23,26 @@ from ..support.rewriting import make, rewritten, unchanged
         "GlobalMaxPool(x)",
     ],
 )
-def test_a_pool_of_pictures_is_fused(pool: str) -> None:
-    """Rounding up and padding by name are pads; a global pool is a window."""
-    model = make(f"(float[batch,4,9,8] x) => (float[] y) {{ y = {pool} }}")
-    found = rewritten(model, fuse_pool)
-    assert (found.kinds, found.result) == (["dso.Pool"], 1)
+def test_pooling_of_images_is_fused(pooling: str) -> None:
+    """Rounding up and padding by name are pads; a global pooling is a window."""
+    model = make(f"(float[batch,4,9,8] x) => (float[] y) {{ y = {pooling} }}")
+    found = rewritten(model, fuse_pooling)
+    assert (found.kinds, found.result) == (["dso.Pooling"], 1)
 
 
 @pytest.mark.parametrize("kind", ["ReduceMean", "ReduceMax"])
 @pytest.mark.parametrize("keepdims", [0, 1])
 @pytest.mark.parametrize("axes", ["2,3", "-1,-2"])
-def test_a_mean_over_the_picture_is_a_pool(kind: str, keepdims: int, axes: str) -> None:
+def test_a_mean_over_the_image_is_pooling(kind: str, keepdims: int, axes: str) -> None:
     """Without keepdims, a Reshape with a symbolic batch follows."""
     model = make(
         f"""(float[batch,4,9,8] x) => (float[] y) <int64[2] axes = {{{axes}}}> {{
             y = {kind}<keepdims={keepdims}>(x, axes)
         }}"""
     )
-    found = rewritten(model, fuse_pool)
-    assert found.kinds == (["dso.Pool"] if keepdims else ["dso.Pool", "Reshape"])
-    assert list(found.attributes("Pool")["kernel"]) == [9, 8]
+    found = rewritten(model, fuse_pooling)
+    assert found.kinds == (["dso.Pooling"] if keepdims else ["dso.Pooling", "Reshape"])
+    assert list(found.attributes("Pooling")["kernel"]) == [9, 8]
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,6 @@ def test_a_mean_over_the_picture_is_a_pool(kind: str, keepdims: int, axes: str) 
     ],
     ids=["one axis", "double", "symbolic height", "indices", "other axes", "counted ceil"],
 )
-def test_any_other_pool_remains(text: str) -> None:
+def test_any_other_pooling_remains(text: str) -> None:
     """Each for one reason."""
-    assert unchanged(make(text), fuse_pool)
+    assert unchanged(make(text), fuse_pooling)

@@ -47,7 +47,7 @@ def test_a_convolution_between_them_is_one_of_integers(activation: str) -> None:
     changes = (fuse_dequantized, fuse_activation, fuse_quantized_result)
     kinds = rewritten(model, *changes).kinds
     assert [kind for kind in kinds if kind != "Identity"] == (
-        ["dso.NarrowConv"] if "Identity" not in activation else ["dso.NarrowConv", "QuantizeLinear"]
+        ["dso.LowpConv"] if "Identity" not in activation else ["dso.LowpConv", "QuantizeLinear"]
     )
 
 
@@ -61,8 +61,8 @@ def test_a_gemm_between_them_is_one_of_integers() -> None:
         WEIGHTS,
     )
     found = rewritten(model, fuse_dequantized, fuse_quantized_result)
-    assert found.kinds == ["dso.NarrowMatMul"]
-    assert found.attributes("NarrowMatMul")["trans_b"] == 1
+    assert found.kinds == ["dso.LowpMatMul"]
+    assert found.attributes("LowpMatMul")["trans_b"] == 1
 
 
 def test_a_transposed_weight_is_read_where_it_is() -> None:
@@ -74,7 +74,7 @@ def test_a_transposed_weight_is_read_where_it_is() -> None:
         }""",
         WEIGHTS,
     )
-    assert rewritten(model, fuse_dequantized, fuse_bias).kinds == ["dso.NarrowMatMul"]
+    assert rewritten(model, fuse_dequantized, fuse_bias).kinds == ["dso.LowpMatMul"]
 
 
 def test_scales_along_the_sum_remain() -> None:

@@ -58,7 +58,7 @@ def finish(
 
 
 class Conv(OpRun):
-    """Convolution of pictures."""
+    """Convolution of images."""
 
     op_domain = "dso"
 
@@ -80,7 +80,7 @@ def centred(a: Array, b: Array, *rest: Array | None) -> tuple[Array, Array]:
 def rescaled(
     total: Array, rest: tuple[Array | None, ...], axis: int, to: int, **after: Any
 ) -> Array:
-    """Compute what dso.NarrowMatMul and dso.NarrowConv do after the sums."""
+    """Compute what dso.LowpMatMul and dso.LowpConv do after the sums."""
     bias, residual, added, scale, _, _, zero = (*rest, *[None] * 7)[:7]
 
     def along(value: Array | None, neutral: float) -> Array | float:
@@ -168,7 +168,7 @@ class Attention(OpRun):
         return (result.astype(np.float32),)
 
 
-class NarrowConv(OpRun):
+class LowpConv(OpRun):
     """Convolution of integers."""
 
     op_domain = "dso"
@@ -182,7 +182,7 @@ class NarrowConv(OpRun):
         return (rescaled(total, rest, 1, to, **after),)
 
 
-class NarrowMatMul(OpRun):
+class LowpMatMul(OpRun):
     """Product of integers or bfloat16."""
 
     op_domain = "dso"
@@ -213,8 +213,8 @@ class Normalize(OpRun):
         return (result.astype(np.float32),)
 
 
-class Pool(OpRun):
-    """Windows of pictures."""
+class Pooling(OpRun):
+    """Windows of images."""
 
     op_domain = "dso"
 
@@ -233,10 +233,10 @@ OPERATORS = [
     Enlarge,
     Interleave,
     MatMul,
-    NarrowConv,
-    NarrowMatMul,
+    LowpConv,
+    LowpMatMul,
     Normalize,
-    Pool,
+    Pooling,
 ]
 
 

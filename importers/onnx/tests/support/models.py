@@ -16,7 +16,7 @@ from .network import OPSET, Batch, Network
 
 
 def resnet18(side: int = 224, classes: int = 1000, batch: Batch = 1) -> onnx.ModelProto:
-    """ResNet-18 (He et al., 2015) of pictures with `side` pixels."""
+    """ResNet-18 (He et al., 2015) of images with `side` pixels."""
     return _resnet("resnet18", (2, 2, 2, 2), 1, side, classes, batch)
 
 

@@ -107,7 +107,7 @@ class Network:
         return self.node("Mul", product, self.scalar(0.5))
 
     def up(self, name: str, x: str, inputs: int, outputs: int, resize: bool) -> str:
-        """Double the extents of a picture."""
+        """Double the extents of an image."""
         if resize:
             scales = self.weight(f"{name}.scales", np.array([1, 1, 2, 2], np.float32))
             steps = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}

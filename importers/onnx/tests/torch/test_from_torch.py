@@ -38,7 +38,7 @@ class Two(nn.Module):
 
 
 def network() -> nn.Sequential:
-    """Make a small network of pictures."""
+    """Make a small network of images."""
     torch.manual_seed(3)
     return nn.Sequential(
         nn.Conv2d(3, 16, 3, padding=1),
@@ -66,7 +66,7 @@ def assert_close(found: Any, expected: torch.Tensor, tolerance: float = 1e-5) ->
     assert np.abs(found - wanted).max() <= tolerance * np.abs(wanted).max()
 
 
-def test_a_network_of_pictures_is_exported_for_inference(tmp_path: Path) -> None:
+def test_a_network_of_images_is_exported_for_inference(tmp_path: Path) -> None:
     """BatchNorm uses its statistics, and the model is in training mode again afterwards."""
     model = network().train()
     library = load(packer.from_torch(model, [torch.zeros(2, 3, 16, 16)]), tmp_path / "a.so")

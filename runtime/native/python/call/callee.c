@@ -8,12 +8,12 @@
 #include "abi/object.h"
 #include "library/packed.h"
 
-static void free_late(struct callee *callee) {
-  struct callee_late *late = callee->late;
-  for (int i = 0; i < callee->facts.num_params; i++) Py_XDECREF(late->kinds[i]);
-  Py_XDECREF(late->defaults);
-  Py_XDECREF(late->make_result);
-  PyMem_Free(late);
+static void free_lazy(struct callee *callee) {
+  struct callee_lazy *lazy = callee->lazy;
+  for (int i = 0; i < callee->facts.num_params; i++) Py_XDECREF(lazy->kinds[i]);
+  Py_XDECREF(lazy->defaults);
+  Py_XDECREF(lazy->make_result);
+  PyMem_Free(lazy);
 }
 
 void callee_free(struct callee *callee) {
@@ -22,7 +22,7 @@ void callee_free(struct callee *callee) {
   Py_XDECREF(callee->signature);
   Py_XDECREF(callee->doc);
   Py_XDECREF(callee->names);
-  if (callee->late != NULL) free_late(callee);
+  if (callee->lazy != NULL) free_lazy(callee);
   facts_free(&callee->facts);
   PyMem_Free(callee->text);
   PyMem_Free(callee);
@@ -65,19 +65,19 @@ PyObject *code_kind_name(const char *code) {
   return kind;
 }
 
-static int make_late(struct callee *callee) {
+static int make_lazy(struct callee *callee) {
   const struct facts *facts = &callee->facts;
-  struct callee_late *late =
-      PyMem_Calloc(1, sizeof *late + (size_t)facts->num_params * sizeof *late->kinds);
-  callee->late = late;
-  if (late == NULL) {
+  struct callee_lazy *lazy =
+      PyMem_Calloc(1, sizeof *lazy + (size_t)facts->num_params * sizeof *lazy->kinds);
+  callee->lazy = lazy;
+  if (lazy == NULL) {
     raise_no_memory();
     return -1;
   }
-  late->releases = -1;
+  lazy->releases = -1;
   for (int i = 0; i < facts->num_params; i++) {
-    late->kinds[i] = code_kind_name(facts->params[i].code);
-    if (late->kinds[i] == NULL && PyErr_Occurred()) return -1;
+    lazy->kinds[i] = code_kind_name(facts->params[i].code);
+    if (lazy->kinds[i] == NULL && PyErr_Occurred()) return -1;
   }
   return 0;
 }
@@ -87,7 +87,7 @@ static int make_strings(struct callee *callee) {
   if (facts->type != NULL && !(callee->signature = signature_of(facts->type, callee->name)))
     return -1;
   if (facts->doc != NULL && !(callee->doc = PyUnicode_FromString(facts->doc))) return -1;
-  return callee->text != NULL ? make_late(callee) : 0;
+  return callee->text != NULL ? make_lazy(callee) : 0;
 }
 
 struct callee *callee_new(PyObject *name, const uint8_t *fact_text, size_t nbytes,

@@ -10,7 +10,7 @@
 #include "library/facts.h"
 
 /* Filled at the first use, except `kinds`. */
-struct callee_late {
+struct callee_lazy {
   PyObject *defaults;           /* tuple: the value of each parameter, or Ellipsis; or NULL */
   PyObject *make_result;        /* Python callable for a result with structs, or NULL */
   const struct callee *release; /* the function that facts.free names, or NULL */
@@ -19,7 +19,7 @@ struct callee_late {
 };
 
 /* Store what was made, unless another thread was first; return what is stored, borrowed. */
-static inline PyObject *late_keep(PyObject **place, PyObject *made) {
+static inline PyObject *lazy_keep(PyObject **place, PyObject *made) {
   if (*place == NULL) *place = made;
   else Py_XDECREF(made);
   return *place;
@@ -35,7 +35,7 @@ struct callee {
   PyObject *names;     /* tuple: the parameters, of a function without declared types; or NULL */
   char *text;          /* owned: the text that `facts` points into */
   struct facts facts;
-  struct callee_late *late; /* owned; NULL without metadata */
+  struct callee_lazy *lazy; /* owned; NULL without metadata */
 };
 
 /* Make the callee of `name`, without code; fact_text may be NULL. If the metadata is invalid,
@@ -64,7 +64,7 @@ static inline const struct param *callee_param(const struct callee *callee, Py_s
 
 /* Return the kind that a parameter's code names, borrowed, or NULL. */
 static inline PyObject *callee_kind(const struct callee *callee, Py_ssize_t index) {
-  return index < callee->facts.num_params ? callee->late->kinds[index] : NULL;
+  return index < callee->facts.num_params ? callee->lazy->kinds[index] : NULL;
 }
 
 /* Return the kind that a code names, interned; NULL, possibly with an exception set, if none. */

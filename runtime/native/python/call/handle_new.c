@@ -33,16 +33,16 @@ static Handle *make(void *address, PyObject *kind, PyObject *function) {
 /* The library owns what is found. */
 const struct callee *handle_find_release(PyObject *function) {
   const struct callee *callee = function_callee(function);
-  if (callee->late->release != NULL) return callee->late->release;
+  if (callee->lazy->release != NULL) return callee->lazy->release;
   PyObject *release = PyObject_CallMethod(function_library(function), "function", "sO",
                                           callee->facts.free, function_owner(function));
-  if (release != NULL && function_check(release)) callee->late->release = function_callee(release);
+  if (release != NULL && function_check(release)) callee->lazy->release = function_callee(release);
   else if (release != NULL)
     PyErr_Format(PyExc_ValueError,
                  "%U: free, expected a function of the library, found '%s'; export it again",
                  callee->name, callee->facts.free);
   Py_XDECREF(release);
-  return callee->late->release;
+  return callee->lazy->release;
 }
 
 /* Add the name in the line "free <name>" of a function's metadata to a set; the doc is free text. */
@@ -85,19 +85,19 @@ static PyObject *free_names(PyObject *library) {
 static PyObject *known_free_names(PyObject *library) {
   if (Py_IS_TYPE(library, &SystemLibrary_Type)) return free_names(library);
   PyObject **known = &((Library *)library)->frees;
-  return Py_XNewRef(*known != NULL ? *known : late_keep(known, free_names(library)));
+  return Py_XNewRef(*known != NULL ? *known : lazy_keep(known, free_names(library)));
 }
 
 int handle_is_released_by(PyObject *function) {
   const struct callee *callee = function_callee(function);
   PyObject *library = function_library(function);
-  if (callee->late->releases >= 0) return callee->late->releases;
+  if (callee->lazy->releases >= 0) return callee->lazy->releases;
   if (!Py_IS_TYPE(library, &Library_Type) && !Py_IS_TYPE(library, &SystemLibrary_Type)) return 0;
   PyObject *names = known_free_names(library);
   if (names == NULL) return -1;
-  callee->late->releases = PySet_Contains(names, callee->name);
+  callee->lazy->releases = PySet_Contains(names, callee->name);
   Py_DECREF(names);
-  return callee->late->releases;
+  return callee->lazy->releases;
 }
 
 /* Return true if the function takes handles of this kind. */
@@ -117,7 +117,7 @@ static PyObject *give_up(const struct callee *release, void *address) {
 PyObject *handle_from_result(PyObject *function, void *address, const char *code, Handle *parent) {
   if (address == NULL) Py_RETURN_NONE;
   const struct callee *callee = function_callee(function);
-  const struct callee *release = callee->facts.free != NULL ? callee->late->release : NULL;
+  const struct callee *release = callee->facts.free != NULL ? callee->lazy->release : NULL;
   PyObject *kind = code != NULL ? code_kind_name(code) : NULL;
   if (release != NULL && !releases(release, kind)) release = NULL;
   if (kind == NULL && PyErr_Occurred()) return give_up(release, address);

@@ -45,12 +45,12 @@ static int place(PyObject *function, const struct callee *callee, PyObject *keyw
 
 /* Return the default of each parameter, or Ellipsis; parsed at the first use. */
 static PyObject *find_defaults(PyObject *function, const struct callee *callee) {
-  struct callee_late *late = callee->late;
-  if (late->defaults != NULL) return late->defaults;
+  struct callee_lazy *lazy = callee->lazy;
+  if (lazy->defaults != NULL) return lazy->defaults;
   PyObject *module = PyImport_ImportModule("runtime.signature");
   PyObject *made = module ? PyObject_CallMethod(module, "defaults_of", "O", function) : NULL;
   Py_XDECREF(module);
-  return late_keep(&late->defaults, made);
+  return lazy_keep(&lazy->defaults, made);
 }
 
 /* Fill gaps before the last given argument by defaults; the function itself fills those after

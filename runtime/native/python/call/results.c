@@ -54,14 +54,14 @@ static PyObject *make_complex(const dso_array_object *array) {
 /* Call the maker of named tuples for this code. The makers are stored with the function. */
 static PyObject *make_struct(const struct results *results, const char *code, PyObject *fields) {
   PyObject *function = results->frame->function;
-  struct callee_late *late = results->frame->callee->late;
-  if (late->make_result == NULL) {
+  struct callee_lazy *lazy = results->frame->callee->lazy;
+  if (lazy->make_result == NULL) {
     PyObject *structs = PyImport_ImportModule("runtime.structs"); /* imported at first use */
     PyObject *made = structs ? PyObject_CallMethod(structs, "result_maker", "O", function) : NULL;
     Py_XDECREF(structs);
-    if (late_keep(&late->make_result, made) == NULL) return NULL;
+    if (lazy_keep(&lazy->make_result, made) == NULL) return NULL;
   }
-  return PyObject_CallFunction(late->make_result, "OsO", function, code, fields);
+  return PyObject_CallFunction(lazy->make_result, "OsO", function, code, fields);
 }
 
 static PyObject *make_item(const struct results *results, const dso_any *value, const char *code) {

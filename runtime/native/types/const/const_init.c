@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "abi/heap.h"
-#include "abi/host.h"
+#include "abi/embedder.h"
 #include "abi/raised.h"
 #include "types/const/const_loader.h"
 #include "module/library.h"
@@ -139,12 +139,12 @@ static int initialize(struct const_loader *self, struct const_symbol *symbol, co
   return status;
 }
 
-/* A thread that waits releases the host's lock: the owner may be waiting for it. */
+/* A thread that waits releases the embedder's lock: the owner may be waiting for it. */
 static void lock(struct const_loader *self) {
   if (pthread_mutex_trylock(&self->lock) == 0) return;
-  void *state = host.suspend();
+  void *state = embedder.suspend();
   pthread_mutex_lock(&self->lock);
-  if (state != NULL) host.resume(state);
+  if (state != NULL) embedder.resume(state);
 }
 
 /* Pass its constants to a function. Returns 0, or -1 with the error raised. */

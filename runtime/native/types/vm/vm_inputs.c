@@ -4,13 +4,13 @@
 
 /* A value on the first device. Arrays are at most as deep as the machine admits. */
 struct placing {
-  struct vm_pool *pool;
+  struct vm_allocator *allocator;
   int depth;
   int64_t num_items;
 };
 
 static int place_tensor(const struct placing *placing, const dso_any *value, dso_any *placed) {
-  DLDevice device = vm_pool_device(placing->pool);
+  DLDevice device = vm_allocator_device(placing->allocator);
   const DLTensor *tensor = dso_tensor_of(value);
   if (tensor->device.device_type == device.device_type &&
       tensor->device.device_id == device.device_id) {
@@ -18,7 +18,7 @@ static int place_tensor(const struct placing *placing, const dso_any *value, dso
     *placed = *value;
     return 0;
   }
-  dso_tensor_object *copy = vm_tensor_copy(placing->pool, tensor);
+  dso_tensor_object *copy = vm_tensor_copy(placing->allocator, tensor);
   if (copy == NULL) return -1;
   *placed = any_of_object(copy);
   return 0;
@@ -61,11 +61,11 @@ static int own(const struct vm *vm, const dso_any *argument, dso_any *value) {
 }
 
 static int own_on_device(const struct vm *vm, const dso_any *argument, dso_any *value) {
-  struct placing placing = {.pool = vm->pools[0]};
+  struct placing placing = {.allocator = vm->allocators[0]};
   dso_any owned;
   if (own(vm, argument, &owned) != 0) return -1;
   *value = owned;
-  if (vm->num_pools == 1) return 0; /* only the CPU */
+  if (vm->num_allocators == 1) return 0; /* only the CPU */
   int status = place(&placing, &owned, value);
   any_release(&owned);
   return status;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "abi/heap.h"
-#include "abi/host.h"
+#include "abi/embedder.h"
 #include "types/values.h"
 #include "types/vm/virtual_machine.h"
 
@@ -20,7 +20,7 @@ int vm_protocol_set_instrument(void *handle, const dso_any *args, int32_t num_ar
   } else {
     if (value_text(function, args, 0, &name) != 0) return -1;
     char *copy = heap_format("%.*s", (int)(name.size < 1024 ? name.size : 1024), name.data);
-    dso_object *found = copy != NULL ? host.find_global(copy) : NULL;
+    dso_object *found = copy != NULL ? embedder.find_global(copy) : NULL;
     free(copy);
     if (found == NULL) return -1;
     instrument = any_of_object(found);
