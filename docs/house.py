@@ -1,4 +1,4 @@
-"""The picture of the house in docs/architecture.md, from the tables that tests of layers read."""
+"""The figure of the house in docs/architecture.md, from the tables that tests of layers read."""
 
 import ast
 from pathlib import Path
@@ -12,15 +12,15 @@ _BEGIN, _END = "<!-- house:", "<!-- end -->"
 
 
 def page() -> str:
-    """Return the page with the picture as the tables have it."""
+    """Return the page with the figure as the tables have it."""
     text = PAGE.read_text(encoding="utf-8")
     head, begin, rest = text.partition(_BEGIN)
     line, _, _ = rest.partition("\n")
     _, end, tail = rest.partition(_END)
-    return f"{head}{begin}{line}\n```\n{_picture()}```\n{end}{tail}"
+    return f"{head}{begin}{line}\n```\n{_figure()}```\n{end}{tail}"
 
 
-def _picture() -> str:
+def _figure() -> str:
     lines = []
     for package, floors in _table(_FLOORS, "FLOORS").items():
         lines += [f"{package}, each row imports rows below it only"]

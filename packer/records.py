@@ -5,7 +5,7 @@ Each row of RECORDS makes one of them; a new record is a new row. docs/format.md
     manifest       the place of each entry of the blob
     metadata       the description of the library
     bill           the parts of the library (`sbom`), and the note .note.package
-    signature      room for a signature, which is filled later
+    bundle         room for the signature's bundle, which is filled later
     CPU levels     the processors that the code is compiled for
     left out       the functions that were found and not exported, each with the reason
 
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 import runtime
-from runtime.abi import SIGNATURE
+from runtime.abi import BUNDLE
 from runtime.blob import structure_of
 from runtime.error import ExportError
 from runtime.serial.library_metadata import dump_metadata
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 PRODUCER = f"dso-packer {runtime.__version__}"
 FIRST_LINE = "packer-checksums 1"
-MAX_ROOM = 1 << 26  # bytes for a signature
+MAX_ROOM = 1 << 26  # bytes for a bundle
 
 
 class Contents(NamedTuple):
@@ -113,8 +113,8 @@ def _bill(of: Contents) -> Record:
     return Record(of.link.naming.sbom, bill_of(of), files=(note_of(of),))
 
 
-def _signature(of: Contents) -> Record:
-    return Record(SIGNATURE, bytes(of.output.signature_room), is_final=False)
+def _bundle(of: Contents) -> Record:
+    return Record(BUNDLE, bytes(of.output.signature_room), is_final=False)
 
 
 def _cpu_levels(of: Contents) -> Record:
@@ -128,7 +128,7 @@ def _left_out(of: Contents) -> Record:
 
 
 RECORDS: tuple[Callable[[Contents], Record], ...] = (
-    *(_manifest, _metadata, _bill, _signature, _cpu_levels, _left_out),
+    *(_manifest, _metadata, _bill, _bundle, _cpu_levels, _left_out),
 )
 
 
@@ -197,7 +197,7 @@ def check_records(output: Output, path: Path, suffix: str, system_lib: bool) -> 
     Raises
     ------
     ExportError
-        If metadata, the bill or the room for a signature is not possible; for a bill also if
+        If metadata, the bill or the room for a bundle is not possible; for a bill also if
         cyclonedx-python-lib is missing.
     """
     metadata_bytes(output.metadata)

@@ -32,12 +32,12 @@ _CL_DEVICE_NAME, _CL_DEVICE_VERSION = 0x102B, 0x102F
 _MAX_DEVICES = 64
 
 
-def query_devices(key: str) -> dict[str, Any]:
+def query_devices(type_key: str) -> dict[str, Any]:
     """Query the driver for ``"cuda"`` or ``"opencl"``.
 
     Return ``version`` and ``devices``, each with ``name`` and ``architecture``, or ``error``.
     """
-    command = [sys.executable, "-I", __file__, key]
+    command = [sys.executable, "-I", __file__, type_key]
     try:
         run = subprocess.run(
             command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, errors="replace"
@@ -120,12 +120,12 @@ def _require(status: int, name: str) -> None:
         sys.exit(f"{name} returns {status}")
 
 
-def _main(key: str) -> None:
+def _main(type_key: str) -> None:
     try:
-        library = ctypes.CDLL(LIBRARIES[key])
+        library = ctypes.CDLL(LIBRARIES[type_key])
     except OSError as error:
         sys.exit(str(error))
-    print(json.dumps({"cuda": _query_cuda, "opencl": _query_opencl}[key](library)))
+    print(json.dumps({"cuda": _query_cuda, "opencl": _query_opencl}[type_key](library)))
 
 
 if __name__ == "__main__":

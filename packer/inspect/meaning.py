@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runtime.abi import (
+    BUNDLE,
     CHECKSUMS,
     CONTEXT_SYMBOLS,
     CPU_LEVELS,
@@ -15,7 +16,6 @@ from runtime.abi import (
     MANIFEST,
     MODULE_BLOB,
     SBOM,
-    SIGNATURE,
 )
 
 _OWN = {
@@ -26,7 +26,7 @@ _OWN = {
     CHECKSUMS: "the checksums: the exported symbols and their CRC-32",
     CPU_LEVELS: "the CPU levels that the code was compiled for",
     LEFT_OUT: "the functions that the export left out, with the reasons",
-    SIGNATURE: "the room for the signature of the file",
+    BUNDLE: "the room for the bundle with the file's signature",
     SBOM: "the bill of materials, CycloneDX",
     MAIN_NAME: "the name of the entry",
     FUNCTION_PREFIX + "main": "the entry: what a call of the library runs",

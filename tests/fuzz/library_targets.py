@@ -14,7 +14,7 @@ from packer.inspect import open_library
 from packer.trust.sbom.read import read_sbom
 from packer.trust.sign import sign_library
 from packer.trust.sign.keys import create_keys
-from runtime.abi import SBOM, SIGNATURE
+from runtime.abi import BUNDLE, SBOM
 from runtime.trust.room import find_room
 from runtime.trust.verify import verify_file
 
@@ -60,7 +60,7 @@ def look(path: Path) -> None:
 
 def room_target(data: bytes, fed: Path, verify: Callable[[Path], None]) -> Target:
     """Edited signatures inside the file: the rest of it is as it was."""
-    start, nbytes = _place(data, fed, SIGNATURE)
+    start, nbytes = _place(data, fed, BUNDLE)
     signature = data[start : start + nbytes].rstrip(b"\0")
 
     def spliced(inner: bytes) -> bytes:

@@ -67,10 +67,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A module to extract, with its key, its bytes and its names."""
+    """A module to extract, with its type key, its bytes and its names."""
 
     module: Module
-    key: str
+    type_key: str
     payload: memoryview
     name: str
     names: Names
@@ -79,20 +79,20 @@ class _Request:
         return self.names.of_file(self.name, *parts, suffix=suffix)
 
 
-def part_of(module: Module, key: str, payload: memoryview, name: str, names: Names) -> Part:
-    """Extract a module that its loader created from this key and payload.
+def part_of(module: Module, type_key: str, payload: memoryview, name: str, names: Names) -> Part:
+    """Extract a module that its loader created from this type key and payload.
 
     `name` is its name in packer.toml, and the first part of its file names.
     """
-    request = _Request(module, key, payload, name, names)
+    request = _Request(module, type_key, payload, name, names)
     if isinstance(module, SafetensorsModule):
         return _safetensors(request)  # not compared: the padding depends on the offset
     part = _made(request)
-    is_exact = key == module.type_key and _is_written_as(module, payload)
+    is_exact = type_key == module.type_key and _is_written_as(module, payload)
     if is_exact and (part.keys or part.expression):
         return part
     file = request.file(suffix="bin")
-    expression = f"runtime.modules.OpaqueModule({key!r}, memoryview(read({file!r})))"
+    expression = f"runtime.modules.OpaqueModule({type_key!r}, memoryview(read({file!r})))"
     tables = part.tables if isinstance(module, EncryptedModule) else []
     return Part({**part.files, file: [payload]}, tables=tables, expression=expression)
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime.abi import (
+    BUNDLE,
     CHECKSUMS,
     FACT_PREFIX,
     HEADER_NBYTES,
     LIBRARY_METADATA,
     MANIFEST,
     SBOM,
-    SIGNATURE,
 )
 from runtime.error import LibraryLoadError
 
@@ -103,7 +103,7 @@ def _facts(image: Image, report: LibraryReport) -> Iterator[Region]:
             about = "Text: the exported symbols and the CRC-32 of their bytes."
         elif name == SBOM:
             about = "JSON: the bill of materials, CycloneDX."
-        elif name == SIGNATURE:
+        elif name == BUNDLE:
             about = "JSON: the signature of the file, then zeros; or zeros."
         elif name.startswith(FACT_PREFIX):
             about = "Text: the signature of the function, and its documentation."

@@ -7,7 +7,7 @@ covers the file with zeros in the room.
 from __future__ import annotations
 
 from .._core import ElfFile
-from ..abi import ANY_MACHINE, SIGNATURE
+from ..abi import ANY_MACHINE, BUNDLE
 from ..error import LibraryLoadError, VerifyError
 
 
@@ -22,7 +22,7 @@ def find_room(path: str, data: memoryview) -> tuple[int, int] | None:
         Its bytes.
     """
     try:
-        found = ElfFile(path, ANY_MACHINE).data(SIGNATURE)
+        found = ElfFile(path, ANY_MACHINE).data(BUNDLE)
     except LibraryLoadError:
         return None
     return found if found is not None and sum(found) <= len(data) else None
@@ -40,6 +40,6 @@ def bundle_in_room(data: memoryview, room: tuple[int, int] | None, where: str) -
         return None
     bundle, _, rest = bytes(data[room[0] : sum(room)]).partition(b"\0")
     if rest.strip(b"\0"):
-        text = f"{where}: {SIGNATURE}: bytes after the bundle, expected zeros"
+        text = f"{where}: {BUNDLE}: bytes after the bundle, expected zeros"
         raise VerifyError(f"{text}; the file was changed", path=where, reason="bundle")
     return bundle or None

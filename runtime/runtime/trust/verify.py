@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ..abi import SIGNATURE
+from ..abi import BUNDLE
 from ..error import VerifyError, shown
 from ..serial.mapped_file import map_file, reason_of
 from .bundle import parse_bundle, verify_bundle
@@ -136,7 +136,7 @@ def verify_data(
     found = {} if sidecar is None else {bundle_name: sidecar}
     embedded = bundle_in_room(data, room, where)
     if embedded is not None:
-        found[f"{where}: {SIGNATURE}"] = memoryview(embedded)
+        found[f"{where}: {BUNDLE}"] = memoryview(embedded)
     if not found:
         text = f"{where}: no signature: no {bundle_name}, and none inside the file"
         hint = "fetch the bundle, or sign the file with `packer sign`"
