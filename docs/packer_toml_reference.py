@@ -1,5 +1,6 @@
 """docs/reference/packer-toml.md: each key of packer.toml, from the table of kinds."""
 
+from pathlib import Path
 from typing import get_args
 
 from dso_packer_numba import importer as numba
@@ -140,9 +141,9 @@ KEYS = {
 
 # The importers of this checkout, each with its page.
 IMPORTERS = (
-    (onnx.IMPORTER, "onnx.md"),
-    (torch.IMPORTER, "onnx.md"),
-    (numba.IMPORTER, "numba.md"),
+    (onnx.IMPORTER, "importers/onnx/docs/onnx.md"),
+    (torch.IMPORTER, "importers/onnx/docs/onnx.md"),
+    (numba.IMPORTER, "importers/numba/docs/numba.md"),
 )
 # Type of a setting -> what the key contains.
 TYPES = {
@@ -207,7 +208,7 @@ def _of_importer(importer: Importer, page: str) -> str:
     """Return the section of an importer of this checkout."""
     source = SOURCES[importer.takes_names]
     rows = {setting.name: (TYPES[setting.type], setting.text) for setting in importer.settings}
-    text = f"{importer.text[:1].upper()}{importer.text[1:]}; [{page}](../{page})."
+    text = f"{importer.text[:1].upper()}{importer.text[1:]}; [{Path(page).name}](../../{page})."
     name = importer.kind
     return f'\n### kind = "{name}"\n\n- `{name}`: {text}\n{_rows({**source, **rows})}'
 

@@ -20,6 +20,7 @@ OPTIONAL = {"torch", "numba", "onnx", "cryptography"}
 def documents() -> list[Path]:
     """Pages, and files with docstrings."""
     found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    found += (ROOT / "importers").glob("*/docs/*.md")
     for package in ("packer", "runtime"):
         found += [*(ROOT / package).rglob("*.py"), *(ROOT / package).rglob("*.pyi")]
     return found

@@ -60,6 +60,6 @@ IMPORTER = Importer(
         ),
     ),
     _add_options,
-    title="Python functions; docs/numba.md",
+    title="Python functions; importers/numba/docs/numba.md",
     text="a Python file; Numba compiles its functions",
 )

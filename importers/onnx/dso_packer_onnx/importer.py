@@ -127,6 +127,6 @@ IMPORTER = Importer(
     "dso_packer_onnx:from_onnx",
     SETTINGS,
     _add_options,
-    title="models; docs/onnx.md",
+    title="models; importers/onnx/docs/onnx.md",
     text="an ONNX model; its function is main",
 )

@@ -9,7 +9,7 @@ IMPORTER = Importer(
     {".py": lambda first: b"torch" in first},
     "dso_packer_onnx.torch:from_torch",
     [Setting("options", "strings", "Further options for the compiler.")],
-    title="models; docs/onnx.md",
+    title="models; importers/onnx/docs/onnx.md",
     text="a Python function that returns a PyTorch model and example inputs; FILE.py:FUNCTION too",
     takes_names=True,
 )
