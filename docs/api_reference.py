@@ -24,7 +24,7 @@ HEAD = """\
 
 <!-- Generated from the docstrings by `make docs`; edit those. -->
 
-Every name in `packer.__all__` and `runtime.__all__`, and those of packer that importers define.
+Every name in `packer.__all__` and `runtime.__all__`, and the names of packer that importers define.
 `runtime` loads libraries and needs no other package; `packer` makes them.
 """
 
@@ -70,7 +70,7 @@ def _entry(name: str, value: Any, package: ModuleType) -> str:
 
 
 def _members(owner: Any) -> list[str]:
-    """What a class defines itself, or a module beside the names that its package exports."""
+    """Return the lines of members: of a class its own, of a module the ones not in its package."""
     if isinstance(owner, ModuleType):
         found = {n: v for n, v in vars(owner).items() if _is_own(v, owner)}
     else:

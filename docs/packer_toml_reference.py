@@ -35,7 +35,7 @@ LIBRARY = {
     "c_symbol_prefix": ("string", "A prefix for every symbol; needs `system_lib`."),
     "visibility": (
         "choice",
-        "`declared` hides every symbol of the host code that is no declared function.",
+        "`declared` hides every symbol of the host code except the declared functions.",
     ),
     "soname": (
         "string",
@@ -62,7 +62,7 @@ LIBRARY = {
     "legacy_calls": (
         "boolean",
         "Plain names are packed C functions, for TVM to 2025,"
-        " [coming-from-tvm.md](../coming-from-tvm.md#a-library-of-ours-in-tvm-to-2025).",
+        " [coming-from-tvm.md](../coming-from-tvm.md#a-dso-packer-library-in-tvm-to-2025).",
     ),
 }
 CHOICES = {"format": get_args(Dialect), "embed": get_args(Embed), "visibility": VISIBILITIES}
@@ -100,7 +100,7 @@ KERNELS = (
     "table of tables",
     "For each kernel `arg_types` and `launch_param_tags`, [devices.md](../devices.md#a-kernel). "
     "Default: the kernels that the code declares (PTX, OpenCL C, SPIR-V), as `runtime.load` finds "
-    "them; the export names those that it leaves out.",
+    "them; the export names the kernels that it leaves out.",
 )
 KEYS = {
     "sources": (
@@ -157,7 +157,7 @@ TYPES = {
 _SEVERAL = (
     "Several of them; the first imports the others. One of `model` and `sources` is required."
 )
-# The keys of the source, for importers of files and for those of Python functions.
+# The keys of the source, for importers of files and for importers of Python functions.
 SOURCES = {
     False: {"model": ("path", "The file."), "sources": ("array of paths", _SEVERAL)},
     True: {
