@@ -42,7 +42,7 @@ static long started_by(int process, const char *thread) {
   return total;
 }
 
-/* The resident KiB of a process and of all its descendants; 0 for those that have ended. */
+/* The resident KiB of a process and of all its descendants; 0 for a process that has ended. */
 static long resident(int process) {
   char path[64];
   long pages = 0, total = 0;

@@ -1,6 +1,6 @@
 /* Operators of one library, on one thread: prints the name of each shape and the microseconds of a
- * call, the least of many. For benchmarks/operator_peers.py, which defines one of OURS, OPENBLAS,
- * ONEDNN and XNNPACK. Weights are prepared first; images have the library's best layout. */
+ * call, the least of many. For benchmarks/operator_peers.py, which defines OURS, OPENBLAS,
+ * ONEDNN or XNNPACK. Weights are prepared first; images have the library's best layout. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdint.h>

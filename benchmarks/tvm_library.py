@@ -1,4 +1,4 @@
-"""Make a library with real TVM: two nearly empty functions, like those of kernels.c.
+"""Make a library with real TVM: two nearly empty functions, as in kernels.c.
 
 python benchmarks/tvm_library.py LIBRARY
 

@@ -131,7 +131,7 @@ def _node_json(node: Node, index: dict[str, int]) -> dict[str, object]:
 
 
 def plan_storage(nodes: list[Node]) -> list[int]:
-    """Give each node a storage: the best fit of those that are no longer read, else a new one.
+    """Give each node a storage: the best fit among storages that are free again, else a new one.
 
     Inputs and weights have separate storages.
     """

@@ -1,4 +1,4 @@
-/* A convolution; LANES and VECTORS are those of the level of processors that is compiled.
+/* A convolution; LANES and VECTORS depend on the CPU level that is compiled.
  *
  * It computes a matrix product without making the matrix: weights are packed already, and a pixel's
  * inputs are read in place. A tile is ROWS x COLUMNS pixels of VECTORS x LANES output channels. Its
@@ -18,7 +18,7 @@ enum { LANES = 4, VECTORS = 1 };
 enum { WIDTH = LANES * VECTORS, ROWS = 2, COLUMNS = 7 };
 #define UNROLL _Pragma("GCC unroll 8")
 
-/* Loads and stores may be unaligned: a caller's arrays may be, unlike those of the example. */
+/* Loads and stores may be unaligned: a caller's arrays may be, unlike the example's. */
 typedef float vector __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t mask __attribute__((vector_size(4 * LANES)));
 
