@@ -1,7 +1,7 @@
 /* exceptions.h: an exception that leaves a C++ function becomes the error of the call.
  *
  * DSO_TRY and DSO_CATCH enclose the call in a wrapper. They are empty in C, and a function that
- * does not throw costs the same with them. The kinds are those of pybind11 and nanobind.
+ * does not throw costs the same with them. pybind11 and nanobind use the same kinds.
  *
  * <stdexcept> and <system_error> would take three quarters of the compilation of the wrappers. So
  * the classes are named by their symbols here, and std::system_error is read by its layout: both

@@ -1,7 +1,7 @@
 /* glue.h: what all generated safe-call wrappers need.
  *
  * The generated glue.c contains data (one dso_function per wrapper), and calls of the functions in
- * the files glue_*.h. It includes those that its wrappers need, since every export compiles it:
+ * the files glue_*.h. It includes the files that its wrappers need, since every export compiles it:
  *
  *     glue_take.h, glue_give.h          arguments and results: numbers, arrays, text, handles
  *     glue_buffer.h                     arguments that may be bytes or addresses; extents
@@ -83,7 +83,7 @@ typedef struct dso_function {
   const char *declaration;
   const dso_parameter *parameters;
   int32_t num_parameters;
-  int32_t num_required; /* without those that have defaults */
+  int32_t num_required; /* parameters without a default */
   dso_place place;
   int32_t outer_index;
   const struct dso_function *outer;

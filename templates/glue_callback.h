@@ -136,7 +136,7 @@ DSO_INLINE int dso_give_tensor(dso_any *result, DLTensor *tensor) {
   return 0;
 }
 
-/* A borrowed tensor, whose shape is the caller's array; NULL is None. */
+/* A borrowed tensor, whose shape is the caller's array; NULL becomes None. */
 DSO_INLINE int dso_give_borrowed(dso_any *result, DLTensor *tensor, const void *data,
                                  int64_t *shape, int32_t ndim, int code, int bits) {
   __builtin_memset(tensor, 0, sizeof *tensor);

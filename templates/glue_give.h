@@ -40,7 +40,7 @@ static inline int dso_give_float(dso_any *result, double value) {
   return 0;
 }
 
-/* NULL is None. */
+/* NULL becomes None. */
 static inline int dso_give_address(dso_any *result, const void *address) {
   result->type_index = address ? DSO_OPAQUE_PTR : DSO_NONE;
   result->small_len = 0;

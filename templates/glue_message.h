@@ -209,14 +209,14 @@ DSO_COLD static inline int dso_refuse_string(const dso_function *function, const
   if (nul)
     dso_say(&message, "text without NUL, found one at byte %lld", (long long)(nul - bytes.data));
   else
-    dso_say(&message, "text that ends in NUL, found byte 0x%x behind its end",
+    dso_say(&message, "text that ends in NUL, found byte 0x%x after its end",
             (unsigned char)bytes.data[bytes.size]);
   return dso_raise_message(&message, function, "ValueError");
 }
 
 DSO_COLD static inline void dso_say_address(dso_message *message, const DLTensor *tensor,
                                             int itemsize) {
-  if (tensor->data == NULL) dso_say(message, "data, found NULL behind ");
+  if (tensor->data == NULL) dso_say(message, "data, found NULL in ");
   else
     dso_say(message, "data aligned to %d bytes, found address 0x%llx of ", itemsize,
             (unsigned long long)dso_address_of(tensor));

@@ -85,7 +85,7 @@ DECLARED = "; declared as uintptr_t in_float(const float *x)"
             "in_float",
             tensor(data=None),
             "ValueError",
-            "expected data, found NULL behind float32[3]",
+            "expected data, found NULL in float32[3]",
         ),
         ("at_double", tensor(dtype=(2, 64, 1), offset=4), "ValueError", "aligned to 8 bytes"),
     ],
