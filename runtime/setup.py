@@ -173,7 +173,7 @@ def archive(compiler, path, objects):
 def link_archive(compiler, path, objects, folder):
     """Make libdso.a: one object, in which the linker finds the functions of dso.h only.
 
-    All other names are local, so that they neither clash with those of another copy, of a program
+    All other names are local, so that they neither clash with names of another copy, of a program
     or of TVM, nor get into the program's dynamic symbol table.
     """
     whole, names = folder / "dso.o", folder / "names"
@@ -207,7 +207,7 @@ def is_newer_than_sources(path):
 
 
 class BuildExtension(build_ext):
-    """Build libdso, and runtime._core of the same objects and those of python/."""
+    """Build libdso, and runtime._core of the same objects and the objects of python/."""
 
     def build_extension(self, ext):
         libdso = self.get_finalized_command("build_libdso")

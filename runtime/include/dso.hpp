@@ -97,7 +97,7 @@ public:
     return (*this)[entry()](arguments...);
   }
 
-  /* The names of the functions, without those of the imports. */
+  /* The names of the module's functions, without the functions of its imports. */
   std::vector<std::string> function_names() const {
     std::vector<std::string> names;
     check(dso_module_functions(

@@ -48,7 +48,7 @@ class Library:
         piece_nbytes: int,
         verify: Callable[[int, int, bool], bytearray | None],
     ) -> None:
-        """Map bytes of another file over those of this library that have the same offset.
+        """Map bytes of another file over the bytes of this library at the same offset.
 
         `offset` and `nbytes` are multiples of `piece_nbytes`, which is one of the page. A
         piece is unreadable until ``verify(first, count, is_copied)`` accepts it, which else raises,
@@ -155,8 +155,8 @@ class ElfFile:
         folder : str
             The folder for $ORIGIN; "" if the file has none.
         opens_all : bool
-            True to open those of the system too; else only where the loader would search other
-            folders first.
+            True to open the system's libraries too; else only where the loader would search
+            other folders first.
         open : function
             Called with the name, the path, a descriptor of the file at that path, which it owns,
             and True if the file names the folder. Returns the open library.
@@ -359,7 +359,7 @@ def has_driver(type_key: str, /) -> bool:
 def cuda_images(data: bytes | memoryview, /) -> list[tuple[str, int, str]]:
     """Return (kind, capability, suffix) of each image in PTX, a cubin or a fatbin.
 
-    Raises ValueError if the bytes are none of these, or damaged.
+    Raises ValueError for other or damaged bytes.
     """
 
 def built_in_function(name: str, /) -> Function | None:
@@ -445,7 +445,7 @@ class CallSequence:
     ) -> CallSequence:
         """Bind `tensors`, one per slot, and `calls`, each a (name, callable, slots).
 
-        If a callable is None, the call copies the first slot's tensor to the second's.
+        With None for its callable, a call copies the first slot's tensor to the second's.
         """
     def run(self, stop: int = ..., /) -> None:
         """Make all calls in order, or only those before index `stop`."""

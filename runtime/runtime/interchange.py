@@ -126,7 +126,7 @@ def reduce_function(function: Any) -> tuple[Any, ...]:
     """
     owner, name = function.owner, function.name
     if not isinstance(owner, Module) or owner.find_function(name) is None:
-        text = f"{function!r} is no named function of a module, expected one; pickle the module "
+        text = f"{function!r} is not a named function of a module, expected one; pickle the module "
         raise ExportError(f"{text}that made it, and make it there", module="function")
     if getattr(owner, "_is_wrapper", False):
         text = f"{function!r} was declared by load(functions=...), which no pickle contains; pickle"

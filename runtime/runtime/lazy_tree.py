@@ -63,8 +63,8 @@ def with_key(root: Module | None) -> Module | None:
 class LazyTree:
     """A parsed blob, until its modules are made.
 
-    `load` makes those that cannot wait: the root, libraries in the tree, and modules of types that
-    were registered in Python, whose loaders know the sizes of their payloads. `link` makes the
+    `load` makes the modules that cannot wait: the root, libraries in the tree, and modules of types
+    that were registered in Python, whose loaders know the sizes of their payloads. `link` makes the
     others, when the imports of the root are first requested, so that a process that calls host code
     does not import their types. Nothing refers from here to the root, which refers to this.
     """

@@ -78,7 +78,7 @@ class LibraryModule(Module):
         return sorted(name for name in names if not name.startswith("_"))
 
     def declare_packed(self, names: list[str]) -> None:
-        """Declare C functions as packed, except those that the file declares.
+        """Declare C functions as packed, except functions that the file declares.
 
         Raises FunctionNotFoundError if the file lacks one; then none is declared.
         """
@@ -92,7 +92,7 @@ class LibraryModule(Module):
         _tree_changed()
 
     def declare(self, functions: Mapping[str, Any]) -> None:
-        """Declare C functions by their types, except those that the file declares.
+        """Declare C functions by their types, except functions that the file declares.
 
         They are called through a small library that packer compiles. Raises FunctionNotFoundError
         if the file lacks one; then none is declared.
@@ -189,7 +189,7 @@ def why_left_out(library: Library | SystemLibrary, name: str) -> str:
 def find_weight(modules: list[LibraryModule], name: str) -> Tensor:
     """Find a named tensor for host code of a library, which borrows it from the library.
 
-    `modules` are as in `find_import`; their own tensors precede those of their imports. Raises
+    `modules` are as in `find_import`; their own tensors precede their imports' tensors. Raises
     KeyError.
     """
     parts = [part for module in modules for part in preorder(module)]

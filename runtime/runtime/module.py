@@ -333,8 +333,8 @@ class Module:
 
         They are looked up as functions are: depth first in import order; of equal names the first
         is found. The tensors view the library's memory, and keep it mapped. A model's weights have
-        its names and shapes: those that are stored as an operator reads them are unpacked, which
-        makes a copy; ``weights.folded`` names those that are not stored.
+        its names and shapes: a weight that is stored as an operator reads it is unpacked, which
+        makes a copy; ``weights.folded`` names the weights that are not stored.
         """
         from .tensors.weights import Weights, model_weights
 

@@ -42,7 +42,7 @@ _FAMILIES = {
     "vm": ("relax.VMExecutable", "relax.Executable"),
 }
 _FAMILY_OF = {key: family for family, keys in _FAMILIES.items() for key in keys}
-# Those that libdso has no loader for: it has no cryptography.
+# Type keys without a loader in libdso, which has no cryptography.
 _ONLY_HERE = {"encrypted": "encrypted"}
 
 _loaders: dict[str, Loader] = {}
@@ -127,7 +127,7 @@ def find_loader(type_key: str) -> Loader:
 
 
 def known_type_keys() -> tuple[str, ...]:
-    """The type keys that can be loaded, without those of entry points that are not loaded yet."""
+    """The type keys that can be loaded, except keys of entry points that are not loaded yet."""
     return tuple(sorted({*_loaders, *_FAMILY_OF, *_ONLY_HERE, "_lib", "*_json"}))
 
 

@@ -69,8 +69,8 @@ def python_name(name: str) -> str:
 def names_in_python(params: list[str]) -> tuple[list[str], int]:
     """Return the parameters' names in Python, and how many of them calls cannot name.
 
-    A name that is no identifier (``blockIdx.x``) or occurs twice makes the parameters up to it
-    positional, since those of a Python signature precede all others.
+    A name that is not an identifier (``blockIdx.x``) or occurs twice makes the parameters up to it
+    positional, since positional parameters of a Python signature precede all others.
     """
     names = [python_name(name) for name in params]
     counts: dict[str, int] = {}
@@ -131,7 +131,7 @@ def find_keyword(function: Function, name: str) -> int:
     raise TypeError(text)
 
 
-# ---- Functions without declared types: those of bytecode
+# ---- Functions without declared types: bytecode functions
 
 
 def signature_of_names(function: Function) -> Signature:

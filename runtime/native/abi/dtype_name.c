@@ -41,7 +41,7 @@ static int is(struct part part, const char *text) {
 
 static int is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* The number that a text is, at most 65536 for larger ones; -1 if it is none. */
+/* Parse a number: at most 65536 for larger ones, or -1 if the text is not a number. */
 static int number_of(struct part part) {
   int number = 0;
   for (size_t i = 0; i < part.size; i++) {

@@ -1,5 +1,5 @@
-/* Bytes that must be verified before they are read: those of a library that are mapped from a file
- * which others may write. */
+/* Bytes of a library that must be verified before they are read: they are mapped from a file that
+ * other processes may write. */
 #ifndef DSO_PACKER_ABI_PROOF_H
 #define DSO_PACKER_ABI_PROOF_H
 

@@ -1,6 +1,6 @@
 /* The strides of compact tensors: row-major, without gaps.
  *
- * Products are unsigned: those of an invalid shape may wrap, which is defined behaviour. */
+ * Products are unsigned: for an invalid shape they may wrap, which is defined behaviour. */
 #ifndef DSO_PACKER_ABI_STRIDES_H
 #define DSO_PACKER_ABI_STRIDES_H
 
@@ -13,7 +13,7 @@ static inline void strides_set(const DLTensor *tensor) {
     tensor->strides[i] = (int64_t)stride;
 }
 
-/* True if the strides are those of a compact tensor. Strides of extents of 1 have no meaning, and
+/* True if the strides describe a compact tensor. Strides of extents of 1 have no meaning, and
  * DLPack allows NULL for compact strides. */
 static inline int strides_are_compact(const DLTensor *tensor) {
   uint64_t stride = 1;

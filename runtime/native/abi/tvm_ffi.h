@@ -11,8 +11,8 @@ void tvm_ffi_forward_error(const char *kind, const char *message);
 /* Take its error of this thread, owned by the caller (object_release), or return NULL. */
 dso_object *tvm_ffi_take_error(void);
 
-/* Look up an imported function by one of its contexts. Return 1 with *status filled, or 0 if there
- * is no tvm_ffi or the context is not one of its modules. */
+/* Look up an imported function by one of its contexts. Return 1 with *status filled, or 0
+ * if there is no tvm_ffi or the context is not one of its modules. */
 int tvm_ffi_look_up(void *context, const char *name, void **function, int *status);
 
 /* Its functions for the current stream of a thread and device. */

@@ -156,7 +156,7 @@ static int read_sized(struct parser *parser) {
 
 struct nodes {
   const struct parser *parser;
-  const struct blob_entry **entries; /* those that are nodes */
+  const struct blob_entry **entries; /* the entries that are nodes */
   size_t count;
   const struct blob_entry *first_library, *second_library, *tree;
 };

@@ -63,7 +63,7 @@ int blob_visit_imports(const struct blob *blob, visit_child link, void *context)
  * one. */
 
 struct walk {
-  uint32_t *num_parents; /* per node: those that the walk has not visited */
+  uint32_t *num_parents; /* per node: parents that the walk has not visited */
   uint32_t *ready;       /* a stack of nodes without such parents */
   size_t num_ready;
 };

@@ -53,7 +53,7 @@ int reader_skip(struct reader *self, uint64_t nbytes, const char *what, const ui
  * most `most`. Nothing was allocated for them yet. */
 int reader_count(struct reader *self, size_t min_nbytes, uint64_t most, size_t *count);
 
-/* Read a length; `inner` reads that many bytes, and its offsets continue those of `self`. */
+/* Read a length; `inner` reads that many bytes, and its offsets continue the offsets of `self`. */
 int reader_sized(struct reader *self, struct reader *inner);
 
 /* True if a payload can end here: at the blob's end, or before another key. For a type key with two

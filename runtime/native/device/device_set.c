@@ -19,7 +19,7 @@ static int is_int32(const dso_any *value) {
 }
 
 static int call(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
-  (void)handle, (void)result; /* the result is None from the start */
+  (void)handle, (void)result; /* the result stays None */
   if (num_args == 2 && is_int32(&args[0]) && is_int32(&args[1]))
     return device_set(
         (DLDevice){.device_type = (int32_t)args[0].v_int64, .device_id = (int32_t)args[1].v_int64});

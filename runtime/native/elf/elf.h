@@ -38,7 +38,7 @@ struct elf_segment {
   uint32_t flags; /* PF_R | PF_W | PF_X */
 };
 
-/* What later look-ups need. All addresses are link-time addresses (p_vaddr). */
+/* The data that later look-ups need. All addresses are link-time addresses (p_vaddr). */
 struct elf_image {
   uint16_t machine;
   uint32_t num_loads;

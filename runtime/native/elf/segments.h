@@ -1,4 +1,4 @@
-/* What segments.c (PT_LOAD) and other_segments.c (the other program headers) share. */
+/* Shared by segments.c (PT_LOAD) and other_segments.c (the other program headers). */
 #ifndef DSO_PACKER_ELF_SEGMENTS_H
 #define DSO_PACKER_ELF_SEGMENTS_H
 

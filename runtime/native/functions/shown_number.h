@@ -13,7 +13,7 @@ struct shown_real {
 };
 
 /* `nbytes` is the size of the number's type: 2, 4 or 8. At most `most` digits follow the point, and
- * in the scientific form at least `least`: those of the number itself, if the shortest are fewer. */
+ * in the scientific form at least `least`: if the shortest text has fewer, more digits follow. */
 void show_positional(double number, size_t nbytes, int most, struct shown_real *shown);
 void show_scientific(double number, size_t nbytes, int least, int most, struct shown_real *shown);
 

@@ -76,8 +76,8 @@ int binding_run(struct binding *self, size_t stop);
 int graph_place(const struct graph *graph, const DLDevice *devices, int num_devices,
                 DLDevice *places);
 
-/* Make an array for each entry; those of one storage_id begin at the same address. Returns 0, or -1
- * with an error raised; then some are made. */
+/* Make an array for each entry; arrays of one storage_id begin at the same address. Returns 0, or
+ * -1 with an error raised; then some are made. */
 int graph_plan_memory(const struct graph *graph, const DLDevice *places,
                       dso_tensor_object **arrays);
 

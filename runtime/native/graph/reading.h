@@ -34,7 +34,7 @@ int wrong_text(const struct reading *self, struct text *text);
 /* Begin such a text: "<place><field>". */
 void add_place(const struct reading *self, struct text *text, const char *field);
 
-/* True for an integer from 0 to `stop` - 1. true and false are none. */
+/* True for an integer from 0 to `stop` - 1; true and false are not integers. */
 int is_index(const struct json *value, int64_t stop);
 
 /* The entry that [node, output] or [node, output, version] names, of the first `num_nodes`. */

@@ -156,7 +156,7 @@ static void take_doc(char *text, struct facts *facts) {
   facts->doc = text;
 }
 
-/* The names in the lines must be those of parameters, which any line may precede. */
+/* Each name in the lines must name a parameter, whose own line may follow. */
 static const char *check_names(const struct facts *facts) {
   const char *lifetime = facts->lifetime;
   for (int i = 0; i < facts->num_defaults; i++) {

@@ -8,7 +8,7 @@
 #define LEFT_OUT_SYMBOL "__packer_left_out"
 
 /* "; <name>: not exported: <declaration>: <reason>" if the record names the function, freed by
- * free(). NULL if it does not, if the bytes are no such record, or without memory. */
+ * free(). NULL if it does not, if the bytes are not such a record, or without memory. */
 char *left_out_hint(const uint8_t *bytes, size_t nbytes, const char *name);
 
 #endif

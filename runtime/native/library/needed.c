@@ -186,8 +186,8 @@ int needed_check_opened(struct needed *self, void *handle, int descriptor) {
   return is_of_system && descriptor < 0 ? 0 : refuse_open(self, name);
 }
 
-/* No folder is searched but those of the system: ld.so takes what is open under the name, if there
- * is anything. Returns 0 if that is of the system, or -1. */
+/* Only the system's folders are searched: ld.so takes the library that is open under the name, if
+ * there is one. Returns 0 if that library is of the system, or -1. */
 static int check_open(struct needed *self) {
   void *open = dlopen(self->name, RTLD_NOLOAD | RTLD_NOW);
   if (open == NULL) return 0;

@@ -10,7 +10,7 @@ struct opening {
   const char *path;
   int descriptor; /* of the checked file */
   int bridged;    /* open through a bridge (bridge.h) */
-  int is_bound;   /* the bridge's functions are those that its code calls */
+  int is_bound;   /* the library's code calls the functions of this bridge */
   int changed;    /* the file was replaced or modified; the caller checks and opens it again */
   struct load_error *error;
 };

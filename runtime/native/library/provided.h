@@ -1,4 +1,4 @@
-/* The functions that the core provides to libraries: of TVM's two C interfaces, and one of ours.
+/* The functions that the core provides to libraries: of TVM's two C interfaces, and DSOFindWeight.
  *
  * No object exports them, so two copies of the core in one process do not see each other. A library
  * either leaves them undefined, and is bound to them by a bridge (bridge.h), or has pointer

@@ -1,8 +1,8 @@
 /* The current stream of each thread and device: TVM FFI's c_env_api.h.
  *
- * NULL is no stream. With a real tvm_ffi in the process its table is the only one, so that both give
- * the same answer; a stream that was set here before moves there. Where none is set, the embedder may
- * know the current one (PyTorch's). */
+ * NULL means no stream. With a real tvm_ffi in the process its table is the only one, so that both
+ * give the same answer; a stream that was set here before moves there. Where none is set, the
+ * embedder may know the current one (PyTorch's). */
 #include <inttypes.h>
 
 #include "abi/embedder.h"
@@ -60,7 +60,7 @@ int TVMFFIEnvSetStream(int32_t device_type, int32_t device_id, void *stream, voi
   else if (stream != NULL)
     return raised_format("RuntimeError",
                          "TVMFFIEnvSetStream: expected streams of at most %d devices in a thread; "
-                         "set those of others to NULL",
+                         "set the streams of other devices to NULL",
                          MOST_STREAMS);
   return 0;
 }

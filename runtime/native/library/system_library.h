@@ -10,12 +10,12 @@
 int system_library_path(int descriptor, char path[PATH_MAX]);
 
 /* The folders of LD_LIBRARY_PATH at the start of the process, which the loader searches for every
- * library, between colons; those of the system are left out. Owned by the caller; NULL without
- * memory. musl does not tell its folders: those of the variable now are taken. */
+ * library, between colons, without the system's folders. Owned by the caller; NULL without memory.
+ * musl does not tell its folders: the folders that the variable has now are taken. */
 char *loader_folders(void);
 
 /* Find a library by the name of DT_NEEDED in the loader's cache and in the system's folders, never
- * in those of the environment. Return 1 with its real path, or 0. */
+ * in folders of the environment. Return 1 with its real path, or 0. */
 int system_library_find(const char *name, char path[PATH_MAX]);
 
 /* The path of an open library in the loader's link map, which lives as long; or "". */

@@ -1,5 +1,5 @@
-/* Global functions by name: those that every program has, and those that a program without Python
- * registered. */
+/* Global functions by name: built-in functions, which every program has, and functions that a
+ * program without Python registered. */
 #ifndef DSO_PACKER_MODULE_GLOBAL_H
 #define DSO_PACKER_MODULE_GLOBAL_H
 
@@ -24,8 +24,8 @@ int global_find(const char *name, dso_function **function);
  * ValueError if a function of this name is registered. */
 int global_register(const char *name, dso_function *function);
 
-/* Append the names of the functions that the program registered, or of those that every program
- * has. Returns 0, or -1 with OutOfMemoryError raised. */
+/* Append the names of the functions that the program registered, or of the built-in functions.
+ * Returns 0, or -1 with OutOfMemoryError raised. */
 int global_names(struct names *names);
 int built_in_add_names(struct names *names);
 

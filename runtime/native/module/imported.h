@@ -20,8 +20,8 @@ dso_object *imported_new(struct context *context, const char *name, dso_object *
 /* Retire a shell, and add it to a list. The embedder's lock is held. */
 void imported_retire(dso_object *shell, struct imported **list);
 
-/* Drop the functions of a list of retired shells, except those that a thread is calling: the call
- * queues its shell for imported_collect. */
+/* Drop the functions of a list of retired shells, except functions that a thread is calling: the
+ * call queues its shell for imported_collect. */
 void imported_drop_all(struct imported *list);
 void imported_collect(void);
 

@@ -21,8 +21,8 @@ struct library_module {
 
 /* ---- Functions */
 
-/* A bare DLTensor does not say whether its memory can be written. Weights are those of the library,
- * usually of the one that is called. */
+/* A bare DLTensor does not say whether its memory can be written. Weights are in the memory of a
+ * library, usually of the called one. */
 static int is_read_only(const struct origin *origin, const dso_any *value) {
   if (tensor_value_is_readonly(value)) return 1;
   if (value->type_index != DSO_DLTENSOR_PTR || origin->type->is_read_only == NULL) return 0;

@@ -1,4 +1,4 @@
-/* The loaders of type keys: those of libdso, and those that the program registered. */
+/* The loaders of type keys: libdso's loaders, and loaders that the program registered. */
 #ifndef DSO_PACKER_MODULE_LOADERS_H
 #define DSO_PACKER_MODULE_LOADERS_H
 

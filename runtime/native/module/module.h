@@ -68,7 +68,7 @@ int module_append_import(dso_module *self, dso_module *imported);
 /* Take a reference to a module that another thread may be ending; false if its last one is gone. */
 int module_try_retain(dso_module *self);
 
-/* The module of an object, or NULL if the object is no module of this library. */
+/* The module of an object, or NULL if the object is not a module of this library. */
 dso_module *module_of_object(const dso_object *object);
 
 /* Find a function of the module itself, or of its imports. Returns 1 with an owned function, 0, or

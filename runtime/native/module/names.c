@@ -45,8 +45,8 @@ void names_clear(struct names *self) {
   *self = (struct names){.count = 0};
 }
 
-/* ---- Similarity: twice the characters in common, over those of both names. Common are the longest
- * common part, and what the parts before and after it have in common. */
+/* ---- Similarity: twice the common characters, divided by the characters of both names. Common are
+ * the longest common part, and the common characters before and after it. */
 
 struct part {
   size_t a, end_a, b, end_b;

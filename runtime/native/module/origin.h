@@ -39,11 +39,11 @@ struct origin_type {
 };
 
 /* The options of a load. In an origin, whose load may be over, `verify` is not called: it shows
- * that the library and those that it needs were verified. */
+ * that the library and the libraries that it needs were verified. */
 struct load_options {
   int (*verify)(void *context, const char *path, const void *bytes, size_t nbytes);
   void *verify_context;
-  int is_part; /* the library is within one that was verified; those that it needs are not */
+  int is_part; /* within a verified library; the libraries that it needs are not verified */
   const DLDevice *devices; /* allowed beside the CPU; NULL: all */
   int num_devices;
 };

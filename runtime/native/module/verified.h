@@ -1,4 +1,4 @@
-/* Loads that the program verifies: of a sealed copy, and of those of the libraries that it needs. */
+/* Loads that the program verifies: of a sealed copy, and of copies of the needed libraries. */
 #ifndef DSO_PACKER_MODULE_VERIFIED_H
 #define DSO_PACKER_MODULE_VERIFIED_H
 

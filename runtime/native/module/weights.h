@@ -12,7 +12,7 @@ int module_weight(dso_module *root, const char *name, DLTensor *tensor);
 int module_import_weight(dso_module *module, const char *name, DLTensor *tensor,
                          dso_module **owner);
 
-/* Add the names of all, each once; or of those of its imports. Returns 0, or -1 with the error raised. */
+/* Add the names of all weights, or of the imports' weights, each once. Returns 0, or -1 raised. */
 int module_weight_names(dso_module *root, struct names *names);
 int module_import_weight_names(dso_module *module, struct names *names);
 

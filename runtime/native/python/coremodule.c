@@ -180,7 +180,7 @@ static PyMethodDef core_methods[] = {
 };
 
 /* The types are static: one set for the process. From 3.12 on, the slot below refuses interpreters
- * with a separate GIL. This function refuses those that share the GIL. */
+ * with a separate GIL. This function refuses subinterpreters that share it. */
 static int refuse_subinterpreter(void) {
   if (PyInterpreterState_Get() == PyInterpreterState_Main()) return 0;
   PyErr_SetString(PyExc_ImportError,

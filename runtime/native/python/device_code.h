@@ -11,7 +11,7 @@ extern PyTypeObject DeviceCode_Type;
  * Opens that library but does not call it. */
 PyObject *has_driver(PyObject *module, PyObject *type_key);
 
-/* _core.cuda_images(data): (kind, capability, suffix) of each image; ValueError if it is none. */
+/* _core.cuda_images(data): (kind, capability, suffix) of each image; ValueError for other data. */
 PyObject *core_cuda_images(PyObject *module, PyObject *data);
 
 #endif

@@ -85,7 +85,7 @@ static PyObject *attribute_of(PyObject *object, const char *first, const char *s
   return found;
 }
 
-/* True if PyTorch has opened devices of this type: those of ROCm are its CUDA devices. */
+/* True if PyTorch has opened devices of this type; it calls ROCm's devices CUDA devices. */
 static int has_devices(PyObject *torch, int32_t device_type) {
   PyObject *rocm = attribute_of(torch, "version", "hip");
   PyObject *is_open = attribute_of(torch, "cuda", "is_initialized");

@@ -243,7 +243,7 @@ static PyMethodDef library_methods[] = {
      "Declare a function a packed C function; return False if there is no such function."},
     {"map_pieces", (PyCFunction)library_map_pieces, METH_VARARGS,
      "map_pieces($self, descriptor, offset, nbytes, piece_nbytes, verify, /)\n--\n\n"
-     "Map bytes of another file over those of the same offset; `verify` accepts them first."},
+     "Map bytes of another file over the bytes at the same offset; `verify` accepts them first."},
     {"bind", (PyCFunction)library_bind, METH_O,
      "bind($self, module, /)\n--\n\nLet the library's code call the module's imports."},
     {NULL, NULL, 0, NULL},

@@ -7,7 +7,7 @@
 
 #include "vm/vm.h"
 
-/* Lists, by index in the tables of the code; the devices are those of the machine. */
+/* Lists, by index in the tables of the code; `devices` has the machine's devices. */
 struct machine_lists {
   PyObject *constants, *weights, *callees, *devices;
 };

@@ -2,7 +2,7 @@
  *
  * libdso's loaders check the payloads of its types; their modules are freed again, since
  * Python makes its modules at their first use. Payloads that Python needs at once (the root, and a
- * library that is carried) and those of types that Python registered go to its loaders. */
+ * library that is carried) and payloads of types that Python registered go to its loaders. */
 #include "python/parse_blob.h"
 
 #include <stdlib.h>

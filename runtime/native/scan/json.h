@@ -1,6 +1,6 @@
 /* A parser of JSON text of unknown origin, with bounds on its size; ambiguous text is refused.
  *
- * The rules and the texts of errors are those of runtime/serial/strict_json.py. */
+ * The rules and the texts of errors are the same as in runtime/serial/strict_json.py. */
 #ifndef DSO_PACKER_SCAN_JSON_H
 #define DSO_PACKER_SCAN_JSON_H
 

@@ -1,4 +1,4 @@
-/* The words of JSON text: strings and numbers. The errors are those of Python's scanner. */
+/* The words of JSON text: strings and numbers. Errors have the texts of Python's scanner. */
 #include "scan/json_token.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* The thread pool that implements TVMBackendParallelLaunch and TVMBackendParallelBarrier.
  *
  * A launch runs its tasks in the launching thread and in workers that it has exclusively. When the
- * launcher has finished its tasks, it also runs those that a worker has not begun. Workers are
+ * launcher has finished its tasks, it also runs the tasks that no worker has begun. Workers are
  * created on demand, spin for 0.2 ms after a launch, and then sleep. */
 #ifndef DSO_PACKER_THREADS_LAUNCH_H
 #define DSO_PACKER_THREADS_LAUNCH_H

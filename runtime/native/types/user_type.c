@@ -16,7 +16,7 @@ static struct user_module *user_of(dso_module *module) {
   return (struct user_module *)(void *)module;
 }
 
-/* ---- Functions. Those of the program do not retain the module, so they are wrapped. */
+/* ---- Functions. The program's functions do not retain the module, so they are wrapped. */
 
 struct wrapped {
   dso_function_object function;

@@ -30,7 +30,7 @@ int vm_read_dims(const char *name, int number, const dso_any *value, struct vm_d
  * point is the whole name. Returns -1. */
 int vm_refuse_argument(const char *name, int number, const char *expected, const dso_any *found);
 
-/* The text of an error context followed by a colon, truncated; empty if the value is no text. */
+/* The text of an error context followed by a colon, truncated; empty if the value is not text. */
 enum { VM_CONTEXT_SIZE = 300 };
 const char *vm_context(const dso_any *value, char *text);
 

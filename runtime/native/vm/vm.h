@@ -147,7 +147,7 @@ size_t vm_count_weights(const struct vm_code *code, const struct vm_parts *parts
 int vm_bind_weights(struct vm *vm, const struct vm_code *code, const struct vm_parts *parts,
                     uint32_t *indices);
 
-/* The text of a str value; a NUL follows it. Returns 0 if the value is no str. */
+/* The text of a str value; a NUL follows it. Returns 0 if the value is not a str. */
 int vm_read_text(const dso_any *value, const char **text, size_t *nbytes);
 
 /* ---- Arguments from outside (admit.c) */

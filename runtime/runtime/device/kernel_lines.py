@@ -23,7 +23,7 @@ def with_kernel_lines(source: bytes | memoryview, kernels: Collection[str]) -> b
     marked = re.findall(rb"// Function: ([^\n]*)", text)
     if not found or sorted(marked) == sorted(found):
         return source
-    text = text.replace(_MARK, b"//  Function: ")  # a comment that is no such line
+    text = text.replace(_MARK, b"//  Function: ")  # TVM does not split here
     if len(found) == 1:
         return b"%s%s\n#line 1\n%s" % (_MARK, found[0], text)
     guarded = b"#ifndef DSO_SOURCE\n#define DSO_SOURCE\n#line 1\n%s\n#endif\n" % text

@@ -147,7 +147,7 @@ def _find_operators(graph: Graph, libraries: Sequence[Module]) -> Operators:
 
 
 def _plan_memory(graph: Graph, places: list[Device]) -> list[Tensor]:
-    """Make an array for each entry; those of one storage_id begin at the same address."""
+    """Make an array for each entry; arrays of one storage_id begin at the same address."""
     nbytes: dict[int, int] = {}
     home: dict[int, Device] = {}
     for entry, place in zip(graph.entries, places, strict=True):

@@ -8,7 +8,7 @@
     executor.get_output(0).numpy()                        # a view: the next run writes over it
 
 Every method is also a function of the module: ``executor["set_input"]("data", array)``,
-``executor["run"]()``. The names are those of TVM's GraphModule.
+``executor["run"]()``. The names are the same as in TVM's GraphModule.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class Graph:
     outputs : list of int
         The outputs' entries.
     has_c_names : bool
-        True if inputs are also found by names that are no C names: ``"a.1"`` is ``"a_1"``.
+        True if inputs are also found by names that are not C names: ``"a.1"`` is ``"a_1"``.
     """
 
     has_c_names = False

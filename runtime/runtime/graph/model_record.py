@@ -94,7 +94,7 @@ class ModelRecord:
     Attributes
     ----------
     inputs, outputs : tuple of TensorInfo
-        Of the model; with several sets of shapes those of the first.
+        Of the model; if there are several sets of shapes, of the first set.
     variants : tuple of Variant
         All sets of shapes, if there are several.
     nodes : tuple of GraphNode

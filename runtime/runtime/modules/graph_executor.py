@@ -83,7 +83,7 @@ class AotExecutorFactory(Module):
         return executor
 
     def check(self) -> tuple[Graph, dict[str, Tensor]]:
-        """Check the model, and those of its parameters that the tree contains.
+        """Check the model, and the parameters that the tree contains.
 
         Returns
         -------
@@ -167,8 +167,8 @@ class GraphExecutorFactory(AotExecutorFactory):
     Notes
     -----
     ``factory[module_name](*devices)``, which is its entry, makes a `GraphExecutor`; its parameters
-    are those of the factory, else the `weights` of its imports. The graph is checked before memory
-    is allocated.
+    are in the factory, else in the `weights` of its imports. The graph is checked before memory is
+    allocated.
     """
 
     type_key = "GraphExecutorFactory"

@@ -67,7 +67,7 @@ PACKED, BYTECODE, COMPILED = 0, 1, 2
 # TVM FFI type indices of constants.
 INT, FLOAT, DATA_TYPE, STR, SHAPE, TENSOR = 1, 3, 5, 65, 69, 70
 
-# The tags of constants, with TVM FFI's type index: today's, those of TVM 0.21, and those before.
+# The tags of constants, with TVM FFI's type index: current, TVM 0.21's, and older tags.
 TAGS = (
     {index: index for index in (INT, FLOAT, DATA_TYPE, STR, SHAPE, TENSOR)},
     {INT: INT, FLOAT: FLOAT, DATA_TYPE: DATA_TYPE, STR: STR, 71: SHAPE, 72: TENSOR},
@@ -82,7 +82,7 @@ class VMExecutable(Module):
     Parameters
     ----------
     functions : sequence of VMFunction
-        The function table: functions of the bytecode, and those that it calls by name.
+        The function table: functions of the bytecode, and functions that it calls by name.
     memory_scopes : mapping of int to str
         The memory of constants that are not in the default one.
     constants : sequence of (int, object)

@@ -38,8 +38,8 @@ def stored_file(reference: Reference, fetch: Fetch | None) -> str | None:
     """Return the path of a library in the store, which it is fetched into if it is missing.
 
     Only one process of a machine fetches it; the others wait. Returns None if it is missing and
-    `fetch` is None. Raises LibraryLoadError if it cannot be fetched or stored, and VerifyError if
-    the source has other bytes.
+    there is no `fetch`. Raises LibraryLoadError if it cannot be fetched or stored, and VerifyError
+    if the source has other bytes.
     """
     if fetch is None and not os.path.isdir(cache_path()):
         return None

@@ -26,7 +26,7 @@ WEIGHT = "dso.weight"
 def make_machine(executable: VMExecutable, devices: Iterable[Any] = ()) -> VirtualMachine:
     """Bind an executable to the functions of its imports, global functions and built-in ones.
 
-    `devices` are those of the code, by index: the CPU by default, and always the last. Raises
+    `devices` are the code's devices, by index: the CPU by default, and always the last. Raises
     FunctionNotFoundError, which lists functions that the code calls and that do not exist, and
     WeightNotFoundError for a weight that no import has.
     """
@@ -154,7 +154,7 @@ class VirtualMachineModule(Module):
         return self._machine
 
     def function_names(self) -> list[str]:
-        """The names of the model's functions and of those that were saved."""
+        """The names of the model's functions and of saved functions."""
         return [*self._executable.function_names(), *self._saved]
 
     def vm_initialization(self, *numbers: int) -> None:

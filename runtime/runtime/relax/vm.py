@@ -36,7 +36,7 @@ class VirtualMachine:
         A model: it has a function ``vm_load_executable``.
     device : Device, or a list of them
         As ``"cpu"`` or ``runtime.Device("opencl", 0)``; the CPU is added if it is not the last.
-        Arguments that are no `Tensor`, such as arrays of NumPy, are copied to the first one.
+        Arguments that are not a `Tensor`, such as NumPy arrays, are copied to the first one.
     memory_cfg : object
         Ignored, and accepted for compatibility: memory is pooled per machine.
 
@@ -126,9 +126,9 @@ class VirtualMachine:
         instrument : callable, str, or None
             A function, the name of a global one, or None to end it. As in TVM, it gets the called
             function (None for functions of the machine), its name, whether this is before the
-            call, the result (None before it), and the arguments. Tensors are those of the call,
-            and valid until the instrument returns. If it returns 1 before a call, the call is
-            skipped, and its result is None.
+            call, the result (None before it), and the arguments. Tensors are not copied, and
+            valid until the instrument returns. If it returns 1 before a call, the call is skipped
+            and returns None.
 
         Raises
         ------

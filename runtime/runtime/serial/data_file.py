@@ -42,8 +42,8 @@ def open_data(
     Module
         The root of its tree: weights, programs, device code and metadata as `load` gives them. The
         node of the host code is an `UnloadedLibraryModule`, which names its functions and has none.
-        Functions that need no host code can be called, such as those of a relax program of built-in
-        ones. A library inside the library stays as bytes.
+        Functions that need no host code can be called, such as a relax program of built-in
+        functions. A library inside the library stays as bytes.
 
     Raises
     ------

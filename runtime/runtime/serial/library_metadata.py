@@ -44,7 +44,7 @@ def metadata_of(library: Library | DataFile | None) -> Mapping[str, Any]:
 def parse_metadata(data: bytes | memoryview, *, path: str | None = None) -> dict[str, Any]:
     """Parse the bytes of ``__packer_library``.
 
-    Raises BlobFormatError if they are no record of schema 1, or have more than 1 MiB.
+    Raises BlobFormatError if they are not a record of schema 1, or have more than 1 MiB.
     """
     try:
         return _parse(data)
@@ -82,7 +82,7 @@ def dump_metadata(metadata: Mapping[str, Any]) -> bytes:
     fields = {"schema": SCHEMA, "metadata": plain}
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     data = text.encode() + b"\0"
-    _parse(data)  # its limits are those of a reader
+    _parse(data)  # with the limits of a reader
     return data
 
 

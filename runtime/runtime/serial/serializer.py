@@ -1,6 +1,6 @@
 """Serialise a module tree: order its nodes for a blob, and write it as bytes.
 
-All DSO-exportable modules merge into one ``_lib`` node, whose imports are those of its members in
+All DSO-exportable modules merge into one ``_lib`` node, whose imports are its members' imports in
 preorder of first visit. The order is the reverse postorder of a depth-first walk that visits
 imports last to first: the root is 0, every parent precedes its children, and children keep their
 import order. Every tree without a cycle is accepted. TVM's writer refuses diamonds and reverses
@@ -129,7 +129,7 @@ def is_as_loaded(root: Module) -> bool:
 
 
 def _entries(root: Module) -> Iterator[Module]:
-    """Walk the modules that are entries of a blob in preorder; not those that a module carries."""
+    """Walk the modules that are entries of a blob in preorder, without carried modules."""
     seen: set[int] = set()
     pending = [root]
     while pending:

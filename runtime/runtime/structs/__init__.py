@@ -1,7 +1,7 @@
 """Structs of declared functions: packing arguments, and results as named tuples.
 
-The native core imports this package at the first call with a struct. Layouts are those that the
-compiler reported when the library was exported (docs/format.md, "Facts about a function").
+The native core imports this package at the first call with a struct. Layouts are as the
+compiler reported them when the library was exported (docs/format.md, "Facts about a function").
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def _columns(flat: Any, batch: tuple[int, ...], inner: int, columns: int, dtype:
     words = -(-inner // in_word)
     rows = words + (size == 1)  # with the sums of the columns
     if flat.nbytes != prod(batch) * panels * rows * PANEL * WORD:
-        raise ValueError(f"{flat.nbytes} bytes, expected those of {panels} panels")
+        raise ValueError(f"{flat.nbytes} bytes, expected the size of {panels} panels")
     lines = flat.reshape(*batch, panels, rows, PANEL * WORD)[..., :words, :]
     values = np.ascontiguousarray(lines).view(np.int8 if size == 1 else np.uint16)
     split = values.reshape(*batch, panels, words, PANEL, in_word)
@@ -80,5 +80,5 @@ def lowp_conv2d(flat: Any, shape: tuple[int, ...], form: Mapping[str, Any]) -> A
 def _lines(flat: Any, panels: int, size: int) -> Any:
     """Return the weights of each panel, without the sums after them."""
     if flat.nbytes != panels * (size + PANEL * WORD):
-        raise ValueError(f"{flat.nbytes} bytes, expected those of {panels} panels")
+        raise ValueError(f"{flat.nbytes} bytes, expected the size of {panels} panels")
     return flat.reshape(panels, -1)[:, :size]

@@ -49,7 +49,7 @@ class Weights(Mapping[str, Tensor]):
         for part in self._parts:
             if name in part:
                 found = part[name]
-                if isinstance(found, Tensor):  # modules of others may have arrays
+                if isinstance(found, Tensor):  # custom modules may have arrays
                     found._prove()
                 return found
         folded = self.folded

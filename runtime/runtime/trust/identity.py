@@ -78,7 +78,7 @@ class Identity:
     def verify(
         self, data: bytes | memoryview, where: str, file_nbytes: int | None = None
     ) -> Statement:
-        """Verify a bundle, and return its statement; the parameters are those of `parse_bundle`.
+        """Verify a bundle, and return its statement; the parameters are as for `parse_bundle`.
 
         Raises
         ------

@@ -74,7 +74,7 @@ def read_public_key(source: str | os.PathLike[str] | bytes | PublicKey) -> Publi
     Raises
     ------
     VerifyError
-        If the key cannot be read, is none, or is of another algorithm; or if the package
+        If the key cannot be read, is not a key, or is of another algorithm; or if the package
         `cryptography` is missing.
     """
     if isinstance(source, PublicKey):

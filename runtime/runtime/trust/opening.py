@@ -23,7 +23,7 @@ _MAX_DEPTH = 32
 
 
 class Opened(NamedTuple):
-    """A verified library, and those that were opened for it.
+    """A verified library, and the libraries that were opened for it.
 
     Attributes
     ----------
@@ -129,8 +129,8 @@ def open_verified(
 def _open_needed(file: Sealed, trust: Trust | None, depth: int, is_checked: bool) -> list[Opened]:
     """Open the libraries outside of the system's folders that the file needs.
 
-    After `harden` those of the system are opened first too, so that they do not bind symbols of the
-    file.
+    After `harden` the system's libraries are opened first too, so that they do not bind symbols of
+    the file.
     """
     opened: list[Opened] = []
 

@@ -12,7 +12,7 @@ from ..error import LibraryLoadError, VerifyError
 
 
 def find_room(path: str, data: memoryview) -> tuple[int, int] | None:
-    """Return the (file offset, nbytes) of the room; None if the file has none, or is no library.
+    """Return the (file offset, nbytes) of the room; None if the file is not a library with one.
 
     Parameters
     ----------

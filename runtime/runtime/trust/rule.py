@@ -43,7 +43,7 @@ class Trust:
         Parameters
         ----------
         *digests : str
-            64 hexadecimal digits each; those of the libraries that the file needs belong to them.
+            64 hexadecimal digits each; also of the libraries that the file needs.
 
         Raises
         ------
@@ -133,7 +133,7 @@ class Trust:
 def _prover(signer: Signer, minimum_version: str | None) -> Callable[[Sealed], None]:
     """Make the function that verifies the signatures of a file.
 
-    Raises ValueError for a text that is no version.
+    Raises ValueError for a text that is not a version.
     """
     if minimum_version is not None:
         order_of_minimum(minimum_version)

@@ -103,7 +103,7 @@ class Sealed:
 
 
 def seal_file(path: str, may_map: Callable[[str], bool], descriptor: int | None = None) -> Sealed:
-    """Copy a file; raises VerifyError if it cannot be read or is no regular file.
+    """Copy a file; raises VerifyError if it cannot be read or is not a regular file.
 
     The blob is left out where it can be, if `may_map` returns True for the file's real path. A
     descriptor of the file is read instead of `path`, and closed.

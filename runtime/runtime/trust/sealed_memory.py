@@ -29,8 +29,8 @@ def around_hole(
     """Copy an open file of `nbytes` to a sealed file, except for a hole (offset, nbytes).
 
     `confirm` gets the name of the copy around the `guess`, and returns the hole, which is copied
-    as well where it exceeds the guess; (0, 0) is none. Returns the descriptor and the hole. A file
-    that is shorter than `nbytes` gives a copy of its size, or zeros. Raises OSError.
+    as well where it exceeds the guess; (0, 0) means no hole. Returns the descriptor and the hole. A
+    file that is shorter than `nbytes` gives a copy of its size, or zeros. Raises OSError.
     """
     descriptor = _new()
     try:

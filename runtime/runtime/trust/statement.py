@@ -1,4 +1,4 @@
-"""The signed statement: in-toto Statement v1 with a predicate of ours (docs/trust-format.md).
+"""The signed statement: in-toto Statement v1 with this project's predicate (docs/trust-format.md).
 
     {"_type": "https://in-toto.io/Statement/v1",
      "subject": [{"name": "model.so", "digest": {"sha256": "9f86..."}}],

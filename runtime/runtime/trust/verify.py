@@ -107,7 +107,7 @@ def verify_data(
     Parameters
     ----------
     data : memoryview
-        All bytes of the file, which do not change later, as those of a sealed copy.
+        All bytes of the file, which do not change later, such as a sealed copy.
     sidecar : buffer or None
         The bundle beside the file, if there is one; the one in the room is verified too.
     signer : sequence of PublicKey, or Identity
@@ -194,7 +194,7 @@ def _verify_name(statement: Statement, name: str | None, where: str) -> None:
 
 
 def order_of_minimum(version: str) -> Order:
-    """Return what versions are compared with; raises ValueError if it is no version."""
+    """Return what versions are compared with; raises ValueError if it is not a version."""
     try:
         return order_of(version)
     except ValueError as error:

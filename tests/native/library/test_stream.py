@@ -46,7 +46,7 @@ def test_a_stream_that_cannot_be_set_is_an_error(library: Path) -> None:
             set_stream(kind, number, 1)
     for number in range(64):
         set_stream(CUDA, number, 1)
-    with pytest.raises(RuntimeError, match="streams of at most 64 devices in a thread; set those"):
+    with pytest.raises(RuntimeError, match="at most 64 devices in a thread; set the streams of"):
         set_stream(CUDA, 64, 1)
     assert [set_stream(CUDA, number, 0) for number in range(65)] == [1] * 64 + [0]
 

@@ -72,5 +72,5 @@ def test_a_function_whose_owner_is_no_module_is_refused() -> None:
     class Owned:
         owner, name = None, "f()"
 
-    with pytest.raises(ExportError, match="is no named function of a module, expected one; pickle"):
+    with pytest.raises(ExportError, match="is not a named function of a module, expected one;"):
         runtime.interchange.reduce_function(Owned())

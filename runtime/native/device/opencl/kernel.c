@@ -7,7 +7,7 @@
 #include "abi/heap.h"
 #include "device/opencl/program.h"
 
-/* The code does not contain the kernel: list those that it contains. */
+/* The code does not contain the kernel: list the kernels that it contains. */
 static int raise_unknown(const struct kernel *kernel, const struct opencl_device *device,
                          cl_program program, cl_int code) {
   char names[512] = "";

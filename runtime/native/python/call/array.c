@@ -43,8 +43,8 @@ static int get_buffer(struct call_frame *frame, Py_ssize_t index, PyObject *obje
                               Py_TYPE(object)->tp_name);
 }
 
-/* A parameter `void *` takes the bytes of any contiguous buffer, one of 8-bit integers also those of
- * text. */
+/* A parameter `void *` takes the bytes of any contiguous buffer; one of 8-bit integers also takes
+ * buffers of text. */
 static int takes_bytes(const struct call_frame *frame, Py_ssize_t index, const Py_buffer *view) {
   const struct param *param = callee_param(frame->callee, index);
   if (param == NULL) return 0;

@@ -19,7 +19,7 @@ static int returns_value(const struct facts *facts) {
          strcmp(facts->result, "status") != 0;
 }
 
-/* Return the code of a result: first the one that the C function returns, then those of `out`. */
+/* Return the code of a result: first the C function's own result, then the results in `out`. */
 static const char *result_code(const struct facts *facts, int index) {
   int has_value = returns_value(facts);
   if (index == 0 && has_value) return facts->result;

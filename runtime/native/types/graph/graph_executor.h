@@ -13,7 +13,7 @@ struct graph_executor {
 };
 
 /* Make an executor of a graph, which it takes over, also on failure. Operators and linked
- * parameters are those of the imports of `factory`. NULL with the error raised. */
+ * parameters are found in the imports of `factory`. NULL with the error raised. */
 struct graph_executor *graph_executor_new(struct graph *graph, dso_module *factory,
                                           const DLDevice *devices, int num_devices);
 

@@ -12,8 +12,8 @@
 
 enum { MOST_DIMS = 64, NUM_TAGS = 6, NUM_VERSIONS = 3 };
 
-/* The tags of constants: today's, which are TVM FFI's type indices, those of TVM 0.21, and those
- * before. */
+/* The tags of constants: current tags, which are TVM FFI's type indices, tags of TVM 0.21, and
+ * older tags. */
 struct tags {
   struct {
     int32_t tag, type_index;
@@ -120,7 +120,7 @@ static int32_t type_of(const struct tags *tags, int32_t tag) {
   return -1;
 }
 
-/* The value is None until it is complete. */
+/* *value stays None until the constant is complete. */
 static int read_constant(struct reader *reader, const struct tags *tags, dso_any *value) {
   size_t start = reader->offset;
   int32_t tag;

@@ -1,7 +1,7 @@
 /* relax.VMExecutable: a model as bytecode, and the machines that are made of it.
  *
- * A machine refers to functions that retain modules: those of the executable's imports, and what
- * the program registered. An executable has a machine, and functions of a machine retain the
+ * A machine refers to functions that retain modules: functions of the executable's imports, and
+ * registered functions. An executable has a machine, and functions of a machine retain the
  * executable; a machine refers to neither, so there is no cycle. */
 #ifndef DSO_PACKER_TYPES_VM_EXECUTABLE_H
 #define DSO_PACKER_TYPES_VM_EXECUTABLE_H

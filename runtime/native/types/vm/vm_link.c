@@ -12,7 +12,7 @@ enum { MOST_LISTED = 8 };
 
 /* The functions that were found for the table. */
 struct callees {
-  dso_object **items; /* by index; NULL for those of the bytecode, and for built-in functions */
+  dso_object **items; /* by index; NULL for functions of the bytecode and built-in ones */
   size_t num_missing;
   const char *first_missing;
   struct text missing; /* the first names, for the message */

@@ -9,7 +9,7 @@
 #include "module/weights.h"
 #include "types/vm/vm_executable.h"
 
-/* A constant that is no text, or has a NUL within, is not the name of a weight. */
+/* A constant that is not text, or contains a NUL, is not the name of a weight. */
 static const char *name_of(const dso_any *constant) {
   const char *text;
   size_t nbytes;

@@ -86,7 +86,7 @@ def find_key(source: KeySource, key_id: str = "") -> EncryptionKey:
     Raises
     ------
     EncryptionError
-        If the key cannot be read, or is none; the message never contains it.
+        If the key cannot be read, or is not a key; the message never contains it.
     TypeError
         If the source is of another type.
     """
@@ -158,7 +158,7 @@ def _decoded(line: bytes, where: str) -> bytes:
     """Return the bytes of a key, of the line of a file; the error has nothing of the line."""
     text = line.removesuffix(b"\n").removesuffix(b"\r")
     if not text.startswith(PREFIX.encode()):
-        found = "32 bytes as they are" if len(line) == _NBYTES else f"{len(line)} bytes of others"
+        found = "32 raw bytes" if len(line) == _NBYTES else f"{len(line)} bytes in another form"
         raise EncryptionError(f"{where}: {_FORM}, found {found}", reason="key", path=where)
     try:
         return a2b_base64(text.removeprefix(PREFIX.encode()), strict_mode=True)

@@ -26,7 +26,7 @@ def harden(*, needed: Iterable[str] = (), origin: bool = False) -> None:
     library, copies the library to sealed memory, checks the copy, and opens the copy. These are
     refused: constructors, destructors and IFUNC resolvers, except the functions that compilers add
     to every library; an executable stack, segments that are writable and executable, relocations
-    that write to code; RPATH and RUNPATH; needed libraries, except those of C and of compilers
+    that write to code; RPATH and RUNPATH; needed libraries, except libraries of C and of compilers
     (libc, libm, libpthread, libstdc++, libgcc_s, libgomp, libomp, ...); functions with the names
     that start-up code of other libraries calls.
 

@@ -2,7 +2,7 @@
 
 A compiler's start-up files (crti.o, crtbeginS.o) add functions to every library, which the loader
 calls. Symbols name them, but a name proves nothing, and a stripped library has none. So a function
-is accepted if its bytes are those of a known form, and refused otherwise; no instruction is
+is accepted if its bytes match a known form, and refused otherwise; no instruction is
 interpreted. A linker fills addresses into a form: these are its holes, and each one says what its
 address may point to.
 
@@ -74,7 +74,7 @@ class StartUp:
     def check(self, form: str, address: int) -> None:
         """Compare the code at an address with the alternatives of a form.
 
-        Raises OwnCodeError if it is none of them, ValueError if the file is damaged.
+        Raises OwnCodeError if no alternative matches, ValueError if the file is damaged.
         """
         self._match(form, address, "")
 
@@ -179,7 +179,7 @@ class StartUp:
         """Refuse to store where the file or the loader stores something."""
         segment = self._image.segment_at(address, nbytes)
         if segment is None or not segment.flags & PF_W:
-            raise OwnCodeError(f"stores at {address:#x}, which is no variable")
+            raise OwnCodeError(f"stores at {address:#x}, which is not a variable")
         if address < segment.address + segment.nbytes:
             raise OwnCodeError(f"stores at {address:#x}, which is not a zeroed variable")
         self._stores.add((address, nbytes, target))

@@ -1,7 +1,7 @@
 """Image: the parts of a shared object that the dynamic loader runs or follows, read from bytes.
 
-It reads damaged files and those of other machines too: whatever is outside the file raises
-ValueError. Numbers are those of the gABI and of the psABIs.
+It also reads damaged files and files of other machines: whatever is outside the file raises
+ValueError. The gABI and the psABIs define the numbers.
 """
 
 from __future__ import annotations

@@ -158,14 +158,14 @@ def _resolvers(image: Image) -> Iterator[Violation]:
 
 
 def _start_up_names(image: Image) -> Iterator[Violation]:
-    """A library that defines such a name would have it called by the start-up code of others."""
+    """Refuse functions with names that the start-up code of other libraries calls."""
     for symbol in image.defined([name for _, form, _, _ in _CALLED for name in called(form)]):
         text = f"dynamic symbols: expected no function of start-up code, found {symbol.name!r}"
         yield Violation("start-up names", text, "rename it, or make it static")
 
 
 def _functions(image: Image) -> Iterator[Violation]:
-    """Compare the functions that the loader calls with those that compilers add."""
+    """Compare the functions that the loader calls with the functions that compilers add."""
     machine = machines().get(image.machine)
     start_up = StartUp(image, machine) if machine is not None else None
     for index, (rule, where, form, call) in enumerate(called_functions(image)):

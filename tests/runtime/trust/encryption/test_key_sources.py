@@ -47,7 +47,7 @@ def test_a_key_that_cannot_be_used_is_refused(blob, tmp_path, monkeypatch) -> No
     file = tmp_path / "acme.aes"
     contents = {
         b"": "found 0 bytes",
-        KEY: "found 32 bytes as they are",
+        KEY: "found 32 raw bytes",
         LINE.encode()[:-4]: "base64 is malformed|24 bytes|bytes, expected a key of 32",
         PREFIX.encode() + base64.b64encode(KEY[:16]): "16 bytes, expected a key of 32",
         PREFIX.encode() + b"!" * 44: "base64 is malformed",

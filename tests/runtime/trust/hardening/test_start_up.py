@@ -73,7 +73,7 @@ HOSTILE = [
     ({"clones": "flag"}, UNKNOWN),  # the compared addresses differ: it would call
     ({"stored": "flag2"}, UNKNOWN),
     ({"flag": "list", "stored": "list"}, "which is not a zeroed variable"),
-    ({"flag": "evil", "stored": "evil"}, "which is no variable"),
+    ({"flag": "evil", "stored": "evil"}, "which is not a variable"),
     ({"slot": "evil_slot"}, "calls 'system'"),
     ({"slot": "list"}, "calls what is stored at 0x"),
     ({"slot": "both"}, "calls '__cxa_finalize'"),
