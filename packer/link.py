@@ -1,4 +1,4 @@
-"""Link host code, compiled once, with the bytes that an embedder adds."""
+"""Link host code, compiled once, and embed bytes. One file: a repeated link reuses its objects."""
 
 from __future__ import annotations
 

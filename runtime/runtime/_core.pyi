@@ -1,6 +1,6 @@
 """The native core: checked opening of libraries, safe calls, tensors.
 
-Types only. The code is in native/python/.
+Types only. The code is in native/python/. One file, since the extension is one module.
 """
 
 from collections.abc import Callable

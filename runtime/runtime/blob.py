@@ -17,7 +17,7 @@ Dialect ``tvm-ffi``, ``__tvm_ffi__library_bin`` (TVM since mid-2025):
     per module: string key, then, unless the key is "_lib": string payload
 
 Both store the same payload for a type key, except device code (`modules.device`). Here its length
-is stored, so an entry whose type key has no loader is carried unchanged.
+is stored, so an entry without a loader is carried unchanged. One file: `dump` inverts `parse`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The error classes: one root, and each is also the builtin a caller would catch."""
+"""The error classes: one root, and each is also a builtin. One file: they are one hierarchy."""
 
 from __future__ import annotations
 

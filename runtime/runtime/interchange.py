@@ -6,8 +6,8 @@ The bytes of a tree (`module_to_bytes`):
     any other                       a blob without its nbytes header and without placeholder, as
                                     `runtime.serialize_module_to_bytes` writes it
 
-The JSON has the form of TVM up to 0.20 (tvm.ir.save_json): a graph of two nodes, the first of which
-represents null, the second the module. ``repr_b64`` is base64 of u64 nbytes and the bytes.
+The JSON has the form of TVM up to 0.20 (tvm.ir.save_json): a graph of two nodes, null and the
+module. ``repr_b64`` is base64 of u64 nbytes and the bytes. One file: each form stores the bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""load(path): load a file, or its bytes, as a module tree."""
+"""Load a file, or its bytes, as a module tree. One file, since both share the table of roots."""
 
 from __future__ import annotations
 

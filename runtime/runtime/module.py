@@ -1,4 +1,4 @@
-"""Module: a node of the tree, with the modules it imports."""
+"""Module: a node of the tree, with its imports. One class, since module types derive from it."""
 
 from __future__ import annotations
 

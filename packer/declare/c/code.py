@@ -1,4 +1,4 @@
-"""Codes of C types: what a type is, and the refusal of those that cannot be passed."""
+"""Codes of C types, or why a type has none. One class, since codes contain codes of other types."""
 
 from __future__ import annotations
 

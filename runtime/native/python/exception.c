@@ -7,11 +7,11 @@
  * C code between two Python calls cannot carry an exception. If a callback fails, exception_store
  * stores the exception in the dict of Python's thread state, which then owns it. It also copies the
  * kind and message to the error slot (abi/raised.h), where C code can read or replace them. The
- * Function call that ends with -1 takes both in raise_call_error. It raises the stored
- * exception itself if no error was raised after it; otherwise the stored one becomes the context of
- * the newer error. Errors raised before the call are ignored: `count` tells them apart. If the call
- * succeeds although a callback failed, exception_discard drops the stored exception. The strings of
- * raised_take and the error object of tvm_ffi_take_error are owned here and freed here. */
+ * Function call that ends with -1 takes both in raise_call_error. It raises the stored exception
+ * itself if no error was raised after it; otherwise the stored one becomes the context of the newer
+ * error. Errors raised before the call are ignored: `count` tells them apart. If the call succeeds
+ * although a callback failed, exception_discard drops the exception. The strings of raised_take and
+ * the error object of tvm_ffi_take_error are freed here. One file: both parts use raise_kind. */
 #include "python/exception.h"
 
 #include <inttypes.h>

@@ -8,7 +8,7 @@
     executor.get_output(0).numpy()                        # a view: the next run writes over it
 
 Every method is also a function of the module: ``executor["set_input"]("data", array)``,
-``executor["run"]()``. The names are the same as in TVM's GraphModule.
+``executor["run"]()``. One class, since TVM's GraphModule has these methods, by the same names.
 """
 
 from __future__ import annotations

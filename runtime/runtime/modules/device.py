@@ -17,14 +17,14 @@ The fields of the payload depend on the type key, and on whether TVM was built w
     FunctionInfo = string name, vector<DLDataType> arg_types, vector<string> launch_param_tags
 
 The layout with backend is tried first, and used if it ends at the next key or at the blob's end.
-
 In dialect tvm-ffi a vector<i32> follows each FunctionInfo, and
 
     metal, with backend                                        fmt, functions, codes
     vulkan, with backend                                       fmt, functions, blobs
 
-    codes      map<string, bytes>
-    blobs      map<string, bytes>, each u32 flag, vector<u32> words
+    codes, blobs    map<string, bytes>; the bytes of a blob are u32 flag, vector<u32> words
+
+One file, since the readers of the fields make the module, and the module calls their writers.
 """
 
 from __future__ import annotations

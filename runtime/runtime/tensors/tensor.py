@@ -1,4 +1,4 @@
-"""Tensor: a dense array on any device, in borrowed or owned memory."""
+"""Tensor: a dense array on any device. One file, since methods and constructors need each other."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 /* The conversion of arguments: from Python objects to safe-call values.
  *
- * The order of conversion. The first row that matches decides.
+ * The order of conversion. The first row that matches decides. One file, to inline the first rows.
  *
  *   exact type              becomes
  *   int                     DSO_INT; beyond int64 as uint64 bits, if the parameter is declared u64

@@ -1,7 +1,7 @@
 """Image: the parts of a shared object that the dynamic loader runs or follows, read from bytes.
 
 It also reads damaged files and files of other machines: whatever is outside the file raises
-ValueError. The gABI and the psABIs define the numbers.
+ValueError. The gABI and the psABIs define the numbers. One file: all parts are found by address.
 """
 
 from __future__ import annotations
