@@ -46,12 +46,12 @@ def from_numba(
         function, which is compiled as by ``@njit``; or a Python file, whose functions of these
         decorators are exported. The file is imported in a separate process.
     *signatures : str
-        The signatures of a function: ``"float64(float64[::1])"``. By default those of its
-        decorator, and those that this process has compiled.
+        The signatures of a function: ``"float64(float64[::1])"``. By default its decorator's
+        signatures, and all that this process has compiled.
     functions : mapping of str to str or sequence of str, optional
-        Signatures of functions of a file, by name, in place of those of their decorators.
+        Signatures of functions of a file, by name, which replace their decorators' signatures.
     only : sequence of str
-        The functions of a file to export, beside those of `functions`; by default all. A function
+        The functions of a file to export, in addition to `functions`; by default all. A function
         that is named here and cannot be exported ends the import.
     timeout : float
         How many seconds a file may need until it is imported.

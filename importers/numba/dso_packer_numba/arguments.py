@@ -1,4 +1,4 @@
-"""The C text of values: Numba's arguments are read from those of a call, and results are stored.
+"""The C text of values: how Numba's arguments are read from a call, and its results are stored.
 
 A value takes one variable or more, ``a0``, ``a0_1``, which are zero before they are read.
 """

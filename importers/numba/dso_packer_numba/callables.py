@@ -1,4 +1,4 @@
-"""Functions that compiled code uses as values: in tuples, in variables, and those of ``@cfunc``.
+"""Functions that compiled code uses as values: in tuples, in variables, and in ``@cfunc``.
 
 Numba stores three addresses of such a function, and reads the one that the process has. Here only
 the address for its calling convention is used, whose callers raise the exceptions of the function.

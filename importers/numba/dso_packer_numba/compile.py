@@ -133,7 +133,7 @@ def _compile_one(
 
 
 def _signatures(found: Found) -> Iterator[Any]:
-    """Yield the signatures of a function, and those that its decorator adds for recursive calls."""
+    """Yield a function's signatures, and the ones that its decorator adds for recursive calls."""
     yield from found.signatures
     if found.is_closed:
         yield from [types for types in found.dispatcher.overloads if not is_for_values(types)]

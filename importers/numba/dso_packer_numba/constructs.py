@@ -43,7 +43,7 @@ def construct_in(names: Collection[str]) -> Construct | None:
 
 
 def generator_in(function: Any) -> Construct | None:
-    """Return the first ``yield`` of a Python function; None if it is no generator."""
+    """Return the first ``yield`` of a Python function; None if it is not a generator."""
     if not inspect.isgeneratorfunction(function):
         return None
     return Construct(

@@ -1,8 +1,8 @@
 """Numba's compiler, set up to make relocatable objects for any processor of this machine's kind.
 
-Inside `compiling_for`, every function that Numba compiles is compiled anew, with a context and a
-code generator of ours. The functions that the process had compiled before are set aside, and
-restored at the end, so that a user's process goes on as before.
+Inside `compiling_for`, every function that Numba compiles is compiled anew, with `Context` and
+`Codegen`. The functions that the process had compiled before are set aside, and restored at the
+end, so that a user's process goes on as before.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TARGET = "_toplevel_target_context"
 
 
 class _Library(codegen.AOTCodeLibrary):
-    """The LLVM module of one function, with those that it calls."""
+    """The LLVM module of one function and its callees."""
 
 
 class Codegen(codegen.AOTCPUCodegen):
@@ -152,7 +152,7 @@ class Context(FunctionValues):
 
 
 def processor_of(cpu_name: str, features: str) -> tuple[str, str]:
-    """Return the processor and its features, as Numba names those of this machine."""
+    """Return the processor and its features; `NATIVE` is the processor of this machine."""
     if cpu_name != NATIVE:
         return cpu_name, features
     return binding.get_host_cpu_name(), codegen.get_host_cpu_features()

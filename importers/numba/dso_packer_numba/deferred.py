@@ -18,7 +18,7 @@ _SIGNATURES = "_packer_signatures"
 
 
 def signatures_of(dispatcher: Any) -> list[Any]:
-    """Return the signatures of a dispatcher: those that are compiled or deferred."""
+    """Return the deferred and compiled signatures of a dispatcher."""
     deferred = dispatcher.__dict__.get(_SIGNATURES, [])
     return [*deferred, *(compiled.signature for compiled in dispatcher.overloads.values())]
 

@@ -38,7 +38,7 @@ def exact_condition(variant: Variant) -> str:
     Returns
     -------
     str
-        Empty if that is no simple comparison.
+        Empty if simple comparisons cannot test that.
     """
     codes = [value.code if value.kind == "number" else "" for value in variant.arguments]
     if not codes or not all(code in _EXACT for code in codes):

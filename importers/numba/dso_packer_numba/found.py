@@ -37,7 +37,7 @@ class Found(NamedTuple):
     parameters : sequence of str
         The names of the parameters.
     defaults : dict of str to object
-        The values of those that callers may omit.
+        The values of the parameters that callers may omit.
     place : str
         File and line.
     doc : str
@@ -45,7 +45,7 @@ class Found(NamedTuple):
     nogil : bool
         True if the decorator has ``nogil=True``.
     is_closed : bool
-        True if the signatures are those of a decorator, which recursive calls may have added to.
+        True if the signatures come from a decorator; recursive calls may have added some.
     core : tuple
         Of a ufunc: the names of the core dimensions of each argument and result.
     """
@@ -65,7 +65,7 @@ class Found(NamedTuple):
 
 
 class NotFoundError(Exception):
-    """An object that is no function for a library; the text says why."""
+    """An object that a library cannot export as a function; the text says why."""
 
 
 def is_numba_function(given: object) -> bool:
@@ -83,14 +83,14 @@ def find(name: str, given: Any, signatures: Iterable[str] = (), *, is_file: bool
     given : object
         What a decorator of Numba made, or a Python function, which is compiled as by ``@njit``.
     signatures : iterable of str
-        Signatures in place of those that the function has.
+        Signatures that replace the function's.
     is_file : bool
         True for a function of a file: what its import happened to compile does not count.
 
     Raises
     ------
     NotFoundError
-        If the object is no such function, or has no signature.
+        If the object is not such a function, or has no signature.
     """
     if inspect.isfunction(given):
         given = njit(given)
@@ -144,7 +144,7 @@ def dispatcher_of(callback: CFunc) -> Any:
 
 
 def _compiled(dispatcher: Any, is_file: bool) -> list[Any]:
-    """Return the signatures of the decorator; of a process also those that calls compiled."""
+    """Return the decorator's signatures; without `is_file` also the ones that calls compiled."""
     if is_file and dispatcher._can_compile:
         return []
     found = [_with_defaults(signature) for signature in signatures_of(dispatcher)]

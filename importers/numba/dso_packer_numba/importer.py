@@ -46,10 +46,10 @@ IMPORTER = Importer(
         Setting(
             "functions",
             "table",
-            "Function = signature, or an array of them, in place of those of its decorator: "
+            "Function = signature, or an array of them, which replace its decorator's: "
             '`dist = "float64(float64[::1])"`.',
         ),
-        Setting("only", "strings", "The functions to export, beside those of `functions`."),
+        Setting("only", "strings", "The functions to export, in addition to `functions`."),
         Setting("timeout", "number", "How many seconds a file may need until it is imported; 60."),
         Setting("force", "boolean", "Use a release of Numba that is not known to work."),
         Setting(

@@ -19,8 +19,8 @@ def resolve(module: Any, libraries: Mapping[str, Any]) -> None:
     module : llvmlite.binding.ModuleRef
         The module, which is changed.
     libraries : mapping of str to CodeLibrary
-        The code of functions by their names, for those that the module lacks: all their calls from
-        others were replaced by their code.
+        The code of functions by their names. The module lacks a function if all calls from other
+        functions were inlined.
     """
     while missing := [name for name in _unresolved(module) if name not in _defined(module)]:
         if not (found := [name for name in missing if name in libraries]):

@@ -42,7 +42,7 @@ class NumbaModule(RunnableModule):
     functions : mapping of str to function
         What ``@njit``, ``@cfunc``, ``@vectorize`` or ``@guvectorize`` made, or Python functions.
     signatures : mapping of str to str or sequence of str
-        The signatures of functions, in place of those that they have.
+        Signatures that replace the functions' own.
     force : bool
         True to use a release of Numba that is not known to work.
     blas : path, optional

@@ -107,7 +107,7 @@ class Script(Source):
 
     @property
     def named(self) -> frozenset[str]:
-        """Those with signatures of the caller, and those of `only`."""
+        """The functions with signatures of the caller, and the functions of `only`."""
         return frozenset((*self._signatures, *self._only))
 
     def units(self, prefix: str, processors: Sequence[Processor], progress: Progress) -> list[Unit]:

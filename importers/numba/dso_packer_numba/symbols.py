@@ -1,8 +1,7 @@
 """The symbols that Numba's compiled code may leave undefined, and where each comes from.
 
-The table is complete over the functions that Numba registers with its compiler: those of
-``numba._helperlib.c_helpers``, of ``numba.core.runtime._nrt_python.c_helpers``, and of the
-threading layer.
+The table has all functions that Numba registers with its compiler: the C helpers of
+``numba._helperlib`` and ``numba.core.runtime._nrt_python``, and the threading layer.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def find(name: str) -> Origin | None:
 
 
 def files(names: Iterable[str]) -> list[Path]:
-    """The C files that define these symbols, with those that they need, sorted; see `source_of`."""
+    """The C files that define these symbols, and the files they need, sorted; see `source_of`."""
     found: set[str] = set()
     wanted = {origin.file for name in names if not isinstance(origin := find(name), Refused | None)}
     while wanted:

@@ -1,6 +1,6 @@
-"""Functions of Numba that ask for threads or set them: those of parallel.c, while we compile.
+"""Numba's functions that get or set the threads; while we compile, they call parallel.c.
 
-Numba's own call the addresses of its threading layer, and print with Python.
+Numba's own versions call the addresses of its threading layer, and print with Python.
 """
 
 from __future__ import annotations

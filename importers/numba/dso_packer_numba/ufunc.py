@@ -13,7 +13,7 @@ from .values import Compiled, Value, Variant
 
 
 def names_of(function: Compiled) -> list[str]:
-    """Return the names of the inputs and outputs; those of ``@vectorize`` lack the output."""
+    """Return the names of the inputs and outputs; ``@vectorize`` does not name its output."""
     names = list(function.parameters)
     if function.kind == "vectorize":
         names.append(next(n for n in ("out", "result", "out_") if n not in names))
@@ -97,7 +97,7 @@ def _call_lines(index: int, function: Compiled, symbol: str) -> Iterator[str]:
         for variant in function.variants
     )
     signatures = c_string("; ".join(f"({text})" for text in texts))
-    # NumPy knows the types of the loops of a gufunc, and finds those of Numba's other ones in turn.
+    # NumPy knows the types of a gufunc's loops, and tries other ufuncs of Numba loop by loop.
     exact_first = int(function.kind == "guvectorize")
     given = f"ufunc_{index}, {len(function.variants)}, {exact_first}, {signatures}"
     yield f"  if (nb_ufunc_call({given}, args, results)) return -1;"

@@ -1,7 +1,7 @@
 """The C file unicode.c: what Numba knows of each character, read from the Numba in use.
 
 It depends on that release alone, since Numba has a separate table. The characters have a few
-hundred different records; 128 characters in a row often have those of another 128.
+hundred different records; 128 characters in a row often have the same as another 128.
 """
 
 from __future__ import annotations

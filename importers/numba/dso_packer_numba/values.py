@@ -76,7 +76,7 @@ class Compiled(NamedTuple):
     parameters : tuple of str
         The names of the parameters.
     defaults : dict of str to object
-        The values of those that callers may omit.
+        The values of the parameters that callers may omit.
     variants : tuple of Variant
         One for each signature.
     place : str
@@ -109,7 +109,7 @@ class Unit(NamedTuple):
     Attributes
     ----------
     functions : tuple of Compiled
-        Those that can be exported.
+        The functions that can be exported.
     code : bytes
         A relocatable ELF object, whose symbols are hidden.
     undefined : frozenset of str

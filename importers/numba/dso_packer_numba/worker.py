@@ -96,7 +96,7 @@ def _described(path: Path, error: BaseException) -> str:
 def _functions(
     module: ModuleType, path: Path, signatures: Mapping[str, Sequence[str]], only: Sequence[str]
 ) -> tuple[list[Found], dict[str, str]]:
-    """Return the functions to compile, and those that cannot be, with the reasons."""
+    """Return the functions to compile, and the refused ones with the reasons."""
     chosen = dict.fromkeys((*signatures, *only))
     own = dict(_own(module))
     for name in chosen:

@@ -23,7 +23,7 @@ typedef struct {
 /* Store the array as a Tensor object that owns the reference to its MemInfo, which is taken over
  * also on failure. An array without MemInfo is memory of an argument: the Tensor then retains that
  * argument's Tensor, and of other arguments and constants it is a copy. So is an array with strides
- * that are no multiples of its elements. Returns 0, or -1 with a MemoryError raised. */
+ * that are not multiples of its element size. Returns 0, or -1 with a MemoryError raised. */
 int nb_give_array(dso_any *result, const nb_array *array, int32_t ndim, DLDataType dtype,
                   const dso_any *args, int32_t num_args);
 

@@ -210,7 +210,7 @@ DSO_INLINE int nb_read_bytes(const dso_any *value, void *out) {
 
 /* ---- Others */
 
-/* The items of a tuple; NULL if the value is no tuple of this size. */
+/* The items of a tuple; NULL if the value is not a tuple of this size. */
 DSO_FAST const dso_any *nb_items(const dso_any *value, int64_t size) {
   const dso_sequence *array = dso_sequence_of(value);
   return array && array->size == size ? array->items : NULL;

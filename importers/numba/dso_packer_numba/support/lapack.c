@@ -23,7 +23,7 @@ OWN int numba_ez_geqrf(char kind, ptrdiff_t m, ptrdiff_t n, void *a, ptrdiff_t l
 OWN int numba_ez_xxgqr(char kind, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, void *a, ptrdiff_t lda,
                        const void *tau);
 
-/* ---- Pivots: the integers of the library may be wider than those of Numba's arrays */
+/* ---- Pivots: the library's integers may be wider than in Numba's arrays */
 
 static blas_int *make_pivots(ptrdiff_t count) {
   return malloc(sizeof(blas_int) * (size_t)(count > 0 ? count : 1));

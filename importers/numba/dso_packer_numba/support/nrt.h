@@ -79,7 +79,7 @@ size_t NRT_MemInfo_size(nrt_meminfo *self);
 void *NRT_MemInfo_parent(nrt_meminfo *self);
 void *NRT_MemInfo_external_allocator(nrt_meminfo *self);
 
-/* Those that an object has itself if it was linked with Numba's own; NULL is allowed. */
+/* An object that was linked with Numba's runtime also defines these; NULL is allowed. */
 void NRT_incref(nrt_meminfo *self);
 void NRT_decref(nrt_meminfo *self);
 void *NRT_MemInfo_data_fast(nrt_meminfo *self);

@@ -69,8 +69,8 @@ int numba_attempt_nocopy_reshape(int64_t ndim, const int64_t *shape, const int64
                                  int64_t new_ndim, const int64_t *new_shape, int64_t *new_strides,
                                  int64_t itemsize, int is_f_order);
 
-/* Store the strides of the new shape: 1, or 0 if a copy is needed. Orders are those of the elements
- * in both shapes, as in NumPy. */
+/* Store the strides of the new shape: 1, or 0 if a copy is needed. With `is_f_order`, elements are
+ * in Fortran order in both shapes, as in NumPy. */
 int numba_attempt_nocopy_reshape(int64_t ndim, const int64_t *shape, const int64_t *strides,
                                  int64_t new_ndim, const int64_t *new_shape, int64_t *new_strides,
                                  int64_t itemsize, int is_f_order) {

@@ -61,7 +61,7 @@ static int store_number(const plan *self, int32_t index, operand *out) {
   return 0;
 }
 
-/* Join the extents of one tensor to those of the loops; -1 if they differ. */
+/* Join the extents of one tensor to the loops' extents; -1 if they differ. */
 static int join(plan *self, const nb_operand *as, const DLTensor *tensor) {
   int32_t outer = tensor->ndim - as->num_core;
   for (int32_t i = 0; i < outer; i++) {

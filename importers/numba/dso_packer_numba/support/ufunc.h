@@ -29,7 +29,7 @@ typedef struct {
 
 #pragma GCC visibility push(hidden)
 /* Compute with the loop that NumPy would choose; with `exact_first`, one whose inputs have exactly
- * the types comes before the first that fits. An output that is None is allocated, and stored in
+ * the types comes before the first that fits. An output of None is allocated, and stored in
  * `results`. `signatures` is for messages; 0, or -1 with an error. */
 int nb_ufunc_call(const nb_ufunc *loops, int32_t count, int exact_first, const char *signatures,
                   const dso_any *args, dso_any *results);

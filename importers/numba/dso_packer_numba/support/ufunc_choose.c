@@ -1,4 +1,4 @@
-/* The loop that a call of a function of elements uses: NumPy's choice among those of a ufunc. */
+/* The loop that a call of an elementwise function uses: NumPy's choice among a ufunc's loops. */
 #include "ufunc.h"
 
 /* The type of an argument. A number of Python takes the type of its kind that others have. */
@@ -42,8 +42,8 @@ static int level_of(DLDataType type) {
   return type.code == DSO_DT_BOOL ? 0 : type.code <= DSO_DT_UINT ? 1 : 2;
 }
 
-/* If the level of a number of Python is above those of all typed arguments, such numbers have their
- * usual types. */
+/* If the level of a Python number is above the levels of all typed arguments, Python numbers have
+ * their usual types. */
 static void widen_numbers(input *inputs, int32_t count) {
   int levels[2] = {0, 0};
   for (int32_t i = 0; i < count; i++) {
