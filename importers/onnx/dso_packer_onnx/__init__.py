@@ -49,7 +49,7 @@ def from_onnx(
         The name of the dimension that stays open, such as ``"batch"``: that of a dimension in the
         model, or in `input_shapes`, as in ``{"x": ("batch", 3, 224, 224)}``. At most one name.
     input_values : mapping of str to array_like, optional
-        Inputs that get their value now, and are no arguments of ``main`` then: those that decide
+        Inputs that get their value now and not as arguments of ``main``: inputs that decide
         shapes, such as the size of a Resize. Of the dtype and shape of the input.
     options : sequence of str
         Further compiler options for the operators.

@@ -94,7 +94,7 @@ class ShapeChoice:
         self._code = self._make_code()
 
     def write(self, program: Program, functions: Sequence[str]) -> None:
-        """Write the function, which calls one of `functions`, those of the sets."""
+        """Write the function, which calls one of `functions`, each for one set of shapes."""
         names = [str(value.name) for value in self._inputs]
         code = program.function(self._name, names)
         for value, register, shapes in zip(

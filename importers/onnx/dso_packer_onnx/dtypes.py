@@ -38,6 +38,6 @@ def c_type(value: ir.Value) -> str:
 
 
 def element_bits(value: ir.Value) -> int:
-    """Return the bits of an element; those of less than a byte are packed."""
+    """Return the bits of an element; elements of less than a byte are packed."""
     assert value.dtype is not None
     return int(value.dtype.bitwidth)

@@ -40,7 +40,7 @@ _MADE: WeakValueDictionary[Hashable, CSourceModule] = WeakValueDictionary()
 def operator_modules(
     operators: Sequence[Operator], options: Sequence[str] = ()
 ) -> list[CSourceModule]:
-    """Make one module for each distinct operator, and those of `packer.operators`.
+    """Make one module for each distinct operator, and the modules of `packer.operators`.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def read_input_shapes(texts: Iterable[str]) -> list[dict[str, Shape]]:
     Parameters
     ----------
     texts : iterable of str
-        A shape is ``1x3x224x224`` or ``1,3,224,224``; nothing is a scalar. An extent that is no
+        A shape is ``1x3x224x224`` or ``1,3,224,224``; nothing is a scalar. An extent that is not a
         number is the name of a dimension: ``batch,3,224,224``.
 
     Returns
@@ -93,7 +93,7 @@ def _refusal(text: str) -> ExportError:
 
 def _add_options(group: argparse._ArgumentGroup) -> None:
     shape = "the shape of an input: x=1x3x224x224; a second one of x begins another set of shapes"
-    fixed = "the value of an input that decides shapes: size=2,2,5,6; it is no argument then"
+    fixed = "the value of an input that decides shapes: size=2,2,5,6; it is not an argument then"
     for option, dest, metavar, text in (
         ("--input-shape", "input_shapes", "NAME=SHAPE", f"{shape}; may be repeated"),
         ("--dynamic", "dynamic", "NAME", "the dimension that stays open: batch"),

@@ -40,7 +40,7 @@ class Operator(NamedTuple):
     parts : frozenset of str
         The names in `packer.operators` that the function calls: ``"matmul"``, ``"conv2d"``.
     flops : int
-        Floating-point operations of one call; those of one image or row if `takes_batch`.
+        Floating-point operations of one call; of one image or row if `takes_batch`.
     takes_batch : bool
         True if the first parameter is ``int64_t batch``, the value of the symbolic dimension.
     """
@@ -95,5 +95,5 @@ def shape_of(value: ir.Value) -> Shape:
 
 
 def elements(shape: Shape) -> int:
-    """Return how many elements an array has; for a symbolic extent, those of one entry."""
+    """Return how many elements an array has; a symbolic extent counts as 1."""
     return prod(extent for extent in shape if isinstance(extent, int))

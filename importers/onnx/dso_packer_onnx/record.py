@@ -4,7 +4,7 @@ version     1
 inputs, outputs     [{"name", "dtype", "shape"}]; a symbolic extent is its name
 variants    of a model for several sets of shapes: [{"function", "inputs", "outputs"}]
 nodes       [{"name", "op", "function", "inputs": [names], "outputs": [names], "flops"}],
-            in the order of the calls; those of the first set of shapes
+            in the order of the calls; for the first set of shapes
 values      {name: {"dtype", "shape", "layout"?}}; shape is that of ONNX
 weights     {name: {"form": "packed", ...}}, or {"form": "equal", "name"}: that weight is stored;
             "of": the weight of which this is another form

@@ -65,7 +65,7 @@ def make_tree(
 
 
 def _weights_of(variants: Sequence[Variant]) -> Weights:
-    """Return the weights that operators read, and those that are outputs."""
+    """Return the weights that operators read or that are outputs."""
     weights = Weights()
     for graph, operators in variants:
         read = (value for operator in operators for value in operator.inputs)

@@ -117,7 +117,7 @@ class Weights:
 
 
 def _parts(tensor: ir.TensorProtocol) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of a tensor; those of a packed one as they are made."""
+    """Yield the bytes of a tensor; parts of a packed one as they are made."""
     if tensor.dtype.bitwidth < 8:
         yield tensor.tobytes()
         return

@@ -108,7 +108,7 @@ RAW = onnx.TensorProto(name="w", data_type=1, dims=[2, 3], raw_data=b"123")
 EMPTY = onnx.TensorProto(name="w", data_type=1, dims=[1 << 20, 1 << 20])
 
 REFUSED = {
-    "no model": (b"hello world, this is no model", "byte 0x2: this is no field of protobuf"),
+    "no model": (b"hello world, this is no model", "byte 0x2: this is not a field of protobuf"),
     "empty": (b"", "ir_version, expected 3 to 13, found 0"),
     "cut": (
         classifier().SerializeToString()[:-10],

@@ -125,6 +125,6 @@ def in_c(extent: int | str) -> int | str:
 
 
 def pair(values: Sequence[int | str]) -> str:
-    """Return an initialiser of the last two numbers, with zeros for those that are missing."""
+    """Return an initialiser of the last two numbers, with zeros for missing ones."""
     first, second = ([0, 0, *values])[-2:]
     return f"{{{first}, {second}}}"

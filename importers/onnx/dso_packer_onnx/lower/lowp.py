@@ -28,7 +28,7 @@ _TYPES = {
 
 
 class _Arguments:
-    """The inputs of a node by their names, and those that a function reads, in order.
+    """The inputs of a node by their names; `values` are the inputs that a function reads, in order.
 
     dso.LowpMatMul and dso.LowpConv have the same ones.
     """

@@ -86,7 +86,7 @@ def one_node_model(
 
 
 def results(node: ir.Node) -> list[ir.Value]:
-    """Return the outputs of a node; those that are left out have no name, or no type and use."""
+    """Return the given outputs of a node; an omitted one has no name, or no type and use."""
     return [
         value
         for value in node.outputs
@@ -139,7 +139,7 @@ def _shape_constant(node: ir.Node, shapes: dict[ir.Value, Shape]) -> dict[ir.Val
 
 
 def _rename(proto: onnx.NodeProto, names: dict[str, str]) -> None:
-    """Rename the values of a node, and those that its bodies take from outside."""
+    """Rename the values of a node, and the values that its bodies take from outside."""
     proto.input[:] = [names.get(name, name) for name in proto.input]
     proto.output[:] = [names.get(name, name) for name in proto.output]
     for attribute in proto.attribute:

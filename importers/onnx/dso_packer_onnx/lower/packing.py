@@ -31,7 +31,7 @@ class PackedTensor(ir.LazyTensor):  # type: ignore[misc]
     Parameters
     ----------
     parts : callable
-        Returns an iterator of arrays, whose bytes are those of the tensor, in order.
+        Returns an iterator of arrays, whose bytes make up the tensor, in order.
     """
 
     def __init__(

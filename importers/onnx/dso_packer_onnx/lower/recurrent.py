@@ -34,7 +34,7 @@ _ACTIVATION = re.compile(r"( [iof]_gate = \w+)\(\s*(gate_[iof] \+ [^;]+)\);")
 
 
 def completed(operator: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a node; those of a recurrent layer as the generator reads them.
+    """Return the attributes of a node; for a recurrent layer, as the generator reads them.
 
     Each activation that has a parameter takes the next number of the attribute, as in ONNX Runtime.
 

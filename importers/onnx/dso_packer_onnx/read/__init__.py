@@ -46,7 +46,7 @@ def read_model(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> ir.Mo
     -------
     onnx_ir.Model
         Of opset 23 or newer if onnx can convert it; without functions, and with nodes in order.
-        Its initialisers are no inputs. Shapes may be unknown: see `with_shapes`.
+        Its initialisers are not inputs. Shapes may be unknown: see `with_shapes`.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def _parse(data: memoryview, source: str) -> LightModel:
         return LightModel(onnx.ModelProto.FromString(data), outside)
     except DecodeError as error:
         check_wire(data, descriptor, source)  # it says where
-        raise refusal(source, "protobuf cannot read it; the file is damaged or no model") from error
+        raise refusal(source, "protobuf cannot read it; it is damaged or not a model") from error
 
 
 def _model(proto: Any, tensors: Tensors) -> ir.Model:

@@ -28,7 +28,7 @@ _ALLOWED = {
     *("ArgMax", "ArgMin", "Clip", "EyeLike", "Pad", "ReduceMean", "Relu", "TopK"),
     *("Sub", "Sum", "Tile", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor"),
 }
-# Their outputs are no larger than their inputs, whatever their shape.
+# Their outputs are at most as large as their inputs, whatever their shape.
 _SHAPE_OF_VALUES = {"NonZero", "Compress", "Unique"}
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def fix_inputs(model: ir.Model, values: Mapping[str, Any]) -> None:
-    """Make initialisers of inputs; ExportError if a value is no value of its input."""
+    """Make initialisers of inputs; ExportError if a value does not fit its input."""
     import onnx_ir as ir
 
     source = model.meta.get("source", "model")

@@ -36,7 +36,7 @@ class Graphs:
         if model.training_info:
             self._refuse("it has training_info, which is unsupported; export it for inference")
         if not model.HasField("graph"):
-            self._refuse("it has no graph; this is no ONNX model, or it is cut")
+            self._refuse("it has no graph; the file is cut, or not an ONNX model")
         functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         if len(functions) != len(model.functions):
             self._refuse("it has two functions of the same domain and name")
@@ -58,7 +58,7 @@ class Graphs:
                     self._refuse(f"{kind} {shown(value.name)} has no type")
 
     def _check_calls(self, functions: Functions) -> None:
-        """Refuse functions that call themselves, and those that would grow the graph too far."""
+        """Refuse functions that call themselves, or would grow the graph too far."""
         sizes: dict[tuple[str, str, str], int] = {}
 
         def size(nodes: Iterable[Any], chain: tuple[str, ...]) -> int:
@@ -190,7 +190,7 @@ class Graphs:
         return taken
 
     def _check_type(self, value: Any, producer: Any, where: str) -> None:
-        """Refuse a value that is no tensor of numbers."""
+        """Refuse a value that is not a tensor of numbers."""
         name = f"{where}value {shown(value.name)}"
         if producer is not None:
             name = f"{name_of_node(producer)}: output {shown(value.name)}"
@@ -237,7 +237,7 @@ def _is_text(text: bytes) -> bool:
 
 
 def _all_nodes(nodes: Iterable[Any], depth: int = 0) -> Iterator[Any]:
-    """Walk nodes and those of their subgraphs, to the depth that is allowed."""
+    """Walk nodes and the nodes of their subgraphs, to the allowed depth."""
     for node in nodes:
         yield node
         for attribute in node.attribute if depth <= MOST_DEPTH else ():

@@ -75,7 +75,7 @@ class Inference:
         ------
         ExportError
             With the name of the node: if its inputs do not fit it, if an output is not what the
-            model declares, is too large, is no tensor, or has no known shape.
+            model declares, is too large, is not a tensor, or has no known shape.
         """
         captured = list(captured_values(node))
         if node.op_type == "Loop" and not node.domain:
@@ -115,7 +115,7 @@ class Inference:
                 model.graph.output.add(name=value.name)
         try:
             made = shape_inference.infer_shapes(model.SerializeToString(), True, True, False)
-        except Exception as error:  # of a class of onnx, which is no built-in one
+        except Exception as error:  # of a class of onnx, not a built-in one
             schema = onnx.defs.get_schema(proto.op_type, self._version(node), proto.domain)
             if not schema.has_type_and_shape_inference_function:
                 return {}  # the definition as a function has a gap

@@ -75,7 +75,7 @@ def _check(nodes: Iterable[Any], versions: dict[str, int], context: Any, source:
         _check_numbers(node, source)
         try:
             onnx.checker.C.check_node(_light(node).SerializeToString(), context, scope)
-        except Exception as error:  # of a class of onnx, which is no built-in one
+        except Exception as error:  # of a class of onnx, not a built-in one
             raise refusal(source, f"{name_of_node(node)}: {first_line(error)}") from error
         for attribute in node.attribute:
             for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:

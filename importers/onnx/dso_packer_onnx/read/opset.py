@@ -34,7 +34,7 @@ def check_versions(model: Any, source: str) -> None:
     newest = max(MOST_IR_VERSION, onnx.IR_VERSION)
     if not 3 <= model.ir_version <= newest:
         text = f"ir_version, expected 3 to {newest}, found {model.ir_version}; export the model"
-        raise refusal(source, f"{text} with onnx {onnx.__version__}, or it is no ONNX model")
+        raise refusal(source, f"{text} with onnx {onnx.__version__}, if it is an ONNX model")
     known = onnx.defs.C.schema_version_map()
     if not model.opset_import:
         raise refusal(source, "opset_import, expected the opset of a domain, found none")

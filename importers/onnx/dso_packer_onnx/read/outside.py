@@ -117,7 +117,7 @@ def _put_outside(tensor: Any, one: Outside, outside: dict[str, Outside]) -> None
 def _message(
     walk: Walk, start: int, end: int, inner: Mapping[int, Any], outside: dict[str, Outside]
 ) -> bytes:
-    """Return the bytes of a message; those of a tensor without its data, if that is large."""
+    """Return the bytes of a message, without the data of a large tensor."""
     import onnx
 
     parts: list[Any] = []

@@ -198,7 +198,7 @@ def check_dtype(dtype: int, source: str, where: str) -> None:
 
 
 def check_type(type_: Any, source: str, where: str) -> None:
-    """Refuse a TypeProto that is no tensor of numbers, or too large; it may be empty."""
+    """Refuse a TypeProto that is not a tensor of numbers, or too large; it may be empty."""
     kind = type_.WhichOneof("value")
     if kind in _OTHER_TYPES:
         raise refusal(source, f"{where} is {_OTHER_TYPES[kind]}, which is unsupported")

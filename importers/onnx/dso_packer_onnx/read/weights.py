@@ -30,7 +30,7 @@ _VALUES = {
 def take_weights(model: Any, tensors: Tensors) -> dict[str, ir.TensorProtocol]:
     """Take the large initialisers out of a ModelProto, and return them by name.
 
-    Constants become initialisers, which are no inputs of the graph any more. Data in other files
+    Constants become initialisers; initialisers stop being inputs of the graph. Data in other files
     is mapped, or copied into the model where it belongs to an attribute.
     """
     graph = model.graph
@@ -80,7 +80,7 @@ def _constants_to_initialisers(graph: Any) -> None:
 
 
 def _inner_tensors(model: Any) -> Iterator[Any]:
-    """The tensors of attributes, and those of subgraphs and functions."""
+    """The tensors of attributes, also in subgraphs and functions."""
     nodes = [*model.graph.node, *(node for one in model.functions for node in one.node)]
     while nodes:
         for attribute in nodes.pop().attribute:

@@ -108,7 +108,7 @@ class Walk:
         return self.cut(start, 1, 0) if position == end else self.malformed(start)
 
     def skip(self, wire: int, start: int, position: int, end: int) -> int:
-        """Return the position after a number, and after those of the same field that follow."""
+        """Return the position after a number and any further numbers of the same field."""
         if wire == _VARINT:
             position = self.varint(position, end)[1]
         elif wire in (_FIXED32, _FIXED64):
@@ -133,7 +133,7 @@ class Walk:
         )
 
     def malformed(self, start: int) -> NoReturn:
-        self.refuse(start, "this is no field of protobuf; the file is damaged or no model")
+        self.refuse(start, "this is not a field of protobuf; the file is damaged or not a model")
 
     def refuse(self, start: int, text: str) -> NoReturn:
         raise refusal(self.source, f"byte {start:#x}: {text}")

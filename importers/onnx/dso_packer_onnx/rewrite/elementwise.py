@@ -19,8 +19,8 @@ def fuse_elementwise(model: ir.Model) -> int:
     """Join elementwise float32 operators to dso.Elementwise; return how many nodes were joined.
 
     A value between two of them is read by these only, and has the shape of the output, so that
-    nothing is computed twice. The attribute ``graph`` has the operators: its inputs are those of
-    the node in order, its initialisers are constants of one element, its output is the node's.
+    nothing is computed twice. The attribute ``graph`` has the operators: its inputs are the
+    node's in order, its initialisers are constants of one element, its output is the node's.
     """
     count = 0
     order = {node: index for index, node in enumerate(model.graph)}

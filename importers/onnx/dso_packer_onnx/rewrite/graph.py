@@ -147,7 +147,7 @@ def new_weight(model: ir.Model, name: str, array: Array) -> ir.Value:
 def changed_weight(model: ir.Model, value: ir.Value, array: Array, why: str) -> ir.Value:
     """Return a constant with other elements; it keeps the name if nothing else reads the old one.
 
-    `why` is recorded for the old name: the stored elements are no longer those of the model.
+    `why` is recorded for the old name: the stored elements no longer equal the model's.
     """
     alone = len(value.uses()) == 1 and not value.is_graph_output()
     if alone and value.shape is not None and tuple(value.shape) == array.shape:

@@ -44,7 +44,7 @@ def from_torch(
         first two or three arguments of this one, as a tuple. Modules are also searched in the
         working directory, and beside the file.
     example_inputs : sequence of torch.Tensor
-        The arguments of a call; their dtypes and shapes are those of the library. Not used for an
+        Arguments of a call; the library takes the same dtypes and shapes. Not used for an
         ExportedProgram.
     dynamic_shapes : optional
         Which extents are symbolic, as for `torch.export.export`: ``{"x": {0: Dim("batch")}}``.
@@ -153,7 +153,7 @@ def _program_of(module: Any, example_inputs: Sequence[Any], dynamic_shapes: Any)
 
 
 def _onnx_of(program: Any) -> LightModel:
-    """Return the model, whose large weights are those of the program: not copied."""
+    """Return the model, which shares the program's large weights: they are not copied."""
     import torch
 
     from ..read.outside import light_ir
