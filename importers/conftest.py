@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-# At the end, so that the packages are those that are installed.
+# At the end, so that installed packages are found first.
 sys.path.append(str(Path(__file__).parents[1]))
 # Before the first import of a helper: pytest then rewrites its assertions.
 pytest.register_assert_rewrite("tests.support")

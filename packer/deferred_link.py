@@ -83,8 +83,8 @@ def link_library(
     Raises
     ------
     ExportError
-        If an input is none of the three, is damaged or for another machine, or if a tar contains
-        what no export writes, such as an option that could make the linker run a program.
+        If an input is not a tar, object or archive, is damaged or for another machine, or if a tar
+        contains what no export writes, such as an option that could make the linker run a program.
     ToolchainError
         If there is no linker, if it fails, or if its output lacks a part of the inputs.
 

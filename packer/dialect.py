@@ -125,7 +125,7 @@ class Naming:
     def isolated(self, symbol: str, is_defined: bool) -> str:
         """Return a symbol's name in an object that is linked with other models.
 
-        Defined symbols get the prefix, also those that C++ defines in every object, so that no
+        Defined symbols get the prefix, also symbols that C++ defines in every object, so that no
         model runs another model's copy. Of undefined symbols only context symbols get it.
         """
         start = len(FUNCTION_PREFIX)

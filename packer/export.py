@@ -288,7 +288,7 @@ def public_symbols(
     for function in functions:
         yield naming.prefix + function.name
         yield naming.wrapper(function.name)
-    yield FUNCTION_PREFIX + "*"  # also those that other compilers wrote
+    yield FUNCTION_PREFIX + "*"  # also functions that other compilers wrote
     yield from data
     yield from (naming.prefix + symbol for symbol in CONTEXT_SYMBOLS)
 

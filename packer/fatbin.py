@@ -55,7 +55,7 @@ def create_fatbin(images: Iterable[Buffer | str]) -> bytes:
     Raises
     ------
     ExportError
-        If an image is neither a cubin nor PTX, if there is none, or if `images` is no list.
+        If an image is neither a cubin nor PTX, if there is none, or if `images` is not a list.
     """
     if isinstance(images, str | bytes | bytearray | memoryview):
         raise ExportError("images: expected a list of cubins and PTX, found one; write [image]")

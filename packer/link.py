@@ -50,7 +50,7 @@ class Code(NamedTuple):
     files : list of CodeFile
         The host code and the glue.
     functions : list of str
-        The declared functions; an error names those that the code does not define.
+        The declared functions; an error names the ones that the code does not define.
     options, addons : list
         The caller's options and inputs for the linker.
     naming : list of str

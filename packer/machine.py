@@ -78,7 +78,7 @@ _ALL = (
 )  # fmt: skip
 BY_NUMBER = {machine.e_machine: machine for machine in _ALL}
 BY_NAME = {machine.name: machine for machine in _ALL}
-# Those that a library can be exported for.
+# The machines that a library can be exported for.
 MACHINES = {machine.name: machine for machine in _ALL if machine.page_nbytes}
 
 

@@ -20,7 +20,7 @@ _SHOWN = 12
 
 
 def signatures_text(graph: Graph) -> Iterator[str]:
-    """Return the signature of a model's main function, then those of its further sets of shapes."""
+    """Return the signature of a model's main function, then of its further sets of shapes."""
     yield _signature("main", graph.inputs, graph.outputs)
     for variant in graph.variants[1:]:
         yield _signature(*variant)

@@ -23,14 +23,14 @@ class Output(NamedTuple):
     Attributes
     ----------
     visibility : {"default", "declared"}
-        ``"declared"`` hides every symbol of the host code that is no declared function, so that
+        ``"declared"`` hides every symbol of the host code except declared functions, so that
         other libraries cannot bind to it. Only for shared libraries.
     soname : str, optional
         The name by which other binaries need the library (DT_SONAME), as ``"libmodel.so.1"``; by
         default it has none. Only for shared libraries.
     metadata : mapping of str to value, optional
         The library's description, which `runtime.Module.metadata` returns: ``"version"`` and
-        ``"license"``, which are text, and any further names. Values are those of TOML without
+        ``"license"``, which are text, and any further names. Values are TOML's without
         dates: text, numbers, bools, lists and mappings; at most 1 MiB as JSON, and 62 levels.
     signature_room : int
         The bytes to reserve for `packer sign --embed`, which stores a signature in the library
@@ -90,7 +90,7 @@ def given(value: Value | None, kind: type[Value]) -> Value:
     Raises
     ------
     ExportError
-        If it is no `kind`.
+        If it is not a `kind`.
     """
     if value is None:
         return kind()

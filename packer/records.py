@@ -164,8 +164,8 @@ def checksums_of(symbols: Iterable[str], texts: Mapping[str, str], lines: Iterab
         data 77aa00ff __packer_fn_add       the CRC-32 of the symbol's bytes
         code __tvm_ffi_add
 
-    `symbols` are those of the glue, `texts` those of them that are C strings; `lines` are those of
-    the blob and of embedded records. The native core verifies it at each load.
+    `symbols` are the glue's, `texts` are the C strings among them; `lines` are the lines of the
+    blob and of embedded records. The native core verifies it at each load.
     """
     data = [_data_line(name, text.encode() + b"\0") for name, text in texts.items()]
     code = [f"code {name}" for name in sorted(symbols) if name not in texts]
@@ -183,7 +183,7 @@ def metadata_bytes(metadata: Mapping[str, Any] | None) -> bytes:
     Raises
     ------
     ExportError
-        If the metadata has other values than those of JSON and TOML, or is too large.
+        If the metadata has a value that JSON and TOML cannot express, or is too large.
     """
     try:
         return dump_metadata(metadata) if metadata else b""

@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The arguments, without the program's name; by default those of this process.
+        The arguments, without the program's name; by default the arguments of this process.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def _report(error: Exception) -> None:
 
 
 def hint(error: PackerError) -> str:
-    """Return what to do about an error: the command for a file that is no library; or ""."""
+    """Return what to do about an error: the command for a file that is not a library; or ""."""
     if isinstance(error, ToolchainError) and "; " not in str(error):  # no advice yet
         from .hints import hint_of_output
 

@@ -33,7 +33,7 @@ examples:
   packer export a.so src/*.c -Iinclude -DSIZE=3 -O3 -std=c11 -Wall -Llib -lfoo
   packer export a.so a.c --function add        # this function alone
   packer export a.so a.c --function "add=int64_t(int64_t a, int64_t b)"
-  packer export z.so --header /usr/include/zlib.h -lz   # those of a header
+  packer export z.so --header /usr/include/zlib.h -lz   # all of a header
   packer export lua.so --header lua.h --header lauxlib.h -llua5.4
   packer export                # the library that packer.toml describes
   packer export model.so       # the same, written to model.so

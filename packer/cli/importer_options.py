@@ -133,7 +133,7 @@ def _add(parser: CommandParser, importer: Importer) -> bool:
     for action in own._actions:
         taken = [word for word in action.option_strings if word in parser._option_string_actions]
         if taken or action.dest not in names:
-            fault = f"option {taken[0]} is taken" if taken else f"{action.dest!r} is no setting"
+            fault = f"option {taken[0]} is taken" if taken else f"{action.dest!r} is not a setting"
             refuse(importer.kind, f"{fault}; its options are left out")
             return False
     for action in own._actions:

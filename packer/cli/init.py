@@ -61,7 +61,7 @@ sources = ["host.c"]     # a pattern is every file that it matches: "src/**/*.c"
 # imports = ["kernels", "constants", "weights"]
 
 # The functions to export: the C type of each, without its name. All that the sources define, in
-# place of this table: functions = "auto". Those of a header: header = "host.h" in this table.
+# place of this table: functions = "auto". All of a header: header = "host.h" in this table.
 #   intN_t uintN_t int long size_t bool float double     numbers
 #   T *  const T *                                       the data of an array; T * is writable
 #   DLTensor *                                           any array

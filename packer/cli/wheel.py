@@ -45,7 +45,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_repeated("--license-file", "FILE", "a file for the wheel")
     add("--author", metavar="TEXT", default="", help='"Name <name@example.org>"')
     add("--url", default="", help="the home page")
-    python = "the versions of Python; default: those of the runtime"
+    python = "the versions of Python; default: the versions of the runtime"
     add("--requires-python", metavar="SPEC", default="", help=python)
     parser.add_repeated("--requires", "DIST", "a distribution to install too: numpy>=1.26")
     parser.add_repeated("--include", "FILE", "a further file for the package: palette.py")

@@ -76,7 +76,7 @@ def without_extents(function: Function, indices: Collection[int]) -> str:
 
 
 def syntax_text(text: str, error: CSyntaxError) -> str:
-    """Describe text that is no function type, and show one that is."""
+    """Describe text that is not a function type, and show one that is."""
     what = str(error)
     found = next((token.text for token in tokens_of(text[error.position :])), "")
     is_after = text[: error.position].count("(") == text[: error.position].count(")") > 0

@@ -23,7 +23,7 @@ def local_lines(declaration: Declaration, scope: Scope) -> Iterator[str]:
 
 
 def count_lines(declaration: Declaration) -> Iterator[str]:
-    """Refuse a wrong number of arguments, and add the values of those that are omitted."""
+    """Refuse a wrong number of arguments, and add the default values of omitted ones."""
     passed = declaration.passed
     refusal = "return dso_refuse_count(function, num_args);"
     if not declaration.defaults:

@@ -1,4 +1,4 @@
-"""Functions without declarations: those of a source or a header, and why others are left out."""
+"""Functions of a source or a header without declarations, and why others are left out."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ class FunctionReader:
             self.where = f"function {self.name!r}: parameter {index + 1} " + repr(
                 declaration.parameters[index].name
             )
-            what = "is no parameter" if extent not in passed else "is no integer"
+            what = "is not a parameter" if extent not in passed else "is not an integer"
             text = without_extents(function, wrong)
             advice = f"; or declare {text!r}" if self.works(text, declaration.symbol) else ""
             self.refuse(

@@ -47,7 +47,7 @@ class Scope(NamedTuple):
     structs : mapping of str to Struct
         By the name in a code.
     names : mapping of str to str
-        The C types that glue.c defines for those that are passed by value.
+        The C types that glue.c defines for structs that are passed by value.
     """
 
     structs: Mapping[str, Struct]

@@ -162,7 +162,7 @@ class Declaration(NamedTuple):
     symbol : str
         The symbol that the wrapper calls; empty for `name`.
     structs : tuple of Struct
-        The structs that codes name; each after those that it contains.
+        The structs that codes name; each after the structs that it contains.
     callbacks : tuple of Callback
         One for each parameter of code ``fn``.
     is_external : bool

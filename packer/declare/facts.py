@@ -42,7 +42,7 @@ class Facts(NamedTuple):
     type : str
         The C function type without the name; empty for a packed C function.
     params, out : tuple of (name, code)
-        The parameters that callers pass, and those that are results, in order.
+        The parameters that callers pass, and the results, in order.
     result : str
         The code of what the C function returns.
     defaults : mapping of str to object

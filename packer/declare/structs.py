@@ -35,7 +35,7 @@ class Structs:
 
 
 def _by_value(declaration: Declaration) -> set[str]:
-    """The names of the structs that codes of values name, and of those that these contain."""
+    """The names of the structs that codes of values name, and of the structs that these contain."""
     codes = [p.code for p in declaration.passed] + [declaration.result]
     codes += [p.code for p in declaration.returned]
     for callback in declaration.callbacks:

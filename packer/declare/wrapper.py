@@ -82,7 +82,7 @@ def guarded_lines(place: int, body: Iterator[str]) -> Iterator[str]:
 
 
 def headers_of(declaration: Declaration, scope: Scope) -> set[str]:
-    """Return the files of the glue that a declaration needs besides those of every wrapper."""
+    """Return the files of the glue that a declaration needs besides the files of every wrapper."""
     codes = [p.code for p in declaration.passed] + [r.code for r in results_of(declaration)]
     for callback in declaration.callbacks:
         codes += [p.code for p in callback.parameters] + [callback.result]

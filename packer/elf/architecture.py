@@ -15,7 +15,7 @@ from runtime._core import cuda_images
 
 
 class Architecture(NamedTuple):
-    """What one piece of device code was compiled for.
+    """The target of one piece of device code.
 
     Attributes
     ----------

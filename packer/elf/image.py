@@ -47,7 +47,7 @@ class Segment(NamedTuple):
 class Image:
     """A shared object, read through its program headers.
 
-    What is not inside the file raises LibraryLoadError. `problems` receives what `reading` catches.
+    A read outside the file raises LibraryLoadError. `problems` receives what `reading` catches.
     `path` is for messages; `machine` is the ELF name, lower case.
     """
 

@@ -84,7 +84,7 @@ def _check_head(head: bytes, where: str, target: Target) -> None:
 
 
 class _Kind(NamedTuple):
-    """What must be the same in all objects; `abi` is the floating-point ABI of RISC-V."""
+    """The properties that all objects must share; `abi` is the floating-point ABI of RISC-V."""
 
     bits: int
     order: str

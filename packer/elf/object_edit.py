@@ -59,7 +59,7 @@ class EditedObject:
     Raises
     ------
     ExportError
-        If it is no such object, or damaged.
+        If it is not such an object, or damaged.
     """
 
     def __init__(self, path: Path, name: str, offset: int = 0, nbytes: int | None = None) -> None:

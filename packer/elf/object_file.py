@@ -45,7 +45,7 @@ class ObjectFile:
     """One relocatable object: the whole file, or a part of it.
 
     `name` is for messages, `definitions` has its global symbols, including weak ones. Raises
-    ExportError if the file is no such object, or damaged.
+    ExportError if the file is not such an object, or damaged.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ObjectFile:
 
 
 def rename_symbols(path: Path, rename: Callable[[str, bool], str]) -> None:
-    """Rename symbols of an object, in place; raises ExportError if it is no relocatable object.
+    """Rename symbols of an object, in place; raises ExportError if it is not a relocatable object.
 
     ``rename(name, is_defined)`` returns the new name of a global symbol. The new string table is
     appended to the file; nothing moves.

@@ -16,7 +16,7 @@ from .object_file import ObjectFile
 def safe_calls(path: Path) -> list[str]:
     """Return the names ``f`` of the symbols ``__tvm_ffi_<f>`` that an object or archive defines.
 
-    Names that begin with "_" are not those of functions. A damaged file has none.
+    Names that begin with "_" do not name functions. A damaged file has none.
     """
     start = len(FUNCTION_PREFIX)
     names = {name[start:] for name in _defined(path) if name.startswith(FUNCTION_PREFIX)}

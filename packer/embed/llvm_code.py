@@ -44,8 +44,8 @@ def emit(parsed: Any, suffix: str, triple: str, processor: Processor = PLAIN) ->
 
     The processor matters to ``"s"`` and ``"o"`` only.
 
-    Raises ToolchainError if llvmlite does not support the target, and ExportError if the processor
-    is none of the target.
+    Raises ToolchainError if llvmlite does not support the target, and ExportError if the target
+    does not have the processor.
     """
     llvm = _binding()
     module = llvm.parse_bitcode(parsed.as_bitcode())

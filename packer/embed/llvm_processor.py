@@ -68,7 +68,7 @@ class Processor(NamedTuple):
         """Return IR text whose functions name this processor, where they name one.
 
         A function may name a processor and features, as Clang writes them, which LLVM prefers to
-        those of the target machine. Its features are kept, since its code may need them.
+        the target machine's. Its features are kept, since its code may need them.
         """
         ir = re.sub(r'"tune-cpu"="[^"]*" ?', "", ir)
         if self.cpu:
@@ -88,7 +88,7 @@ def processor_of(cpu: str | None, features: str, opt: int) -> Processor:
     Raises
     ------
     ExportError
-        If a processor or feature is no name, or if the level is none of LLVM's.
+        If a processor or feature is not a name, or if LLVM does not have the level.
     """
     if cpu is not None and not _CPU.fullmatch(cpu):
         text = f"cpu {cpu!r}: expected a name, such as 'x86-64-v3', 'znver4' or 'native'"

@@ -164,7 +164,7 @@ def reporting(
     """Turn an OSError of a block (with one of these codes) or a NUL in `path` into ExportError."""
     try:
         yield
-    except PackerError:  # some of ours are OSErrors or ValueErrors
+    except PackerError:  # some PackerErrors are OSErrors or ValueErrors
         raise
     except OSError as error:
         if codes is not None and error.errno not in codes:
@@ -204,7 +204,7 @@ def _refuse_protected(path: str, folder: Path) -> None:
 
 @contextlib.contextmanager
 def _made_folders(folder: Path) -> Iterator[None]:
-    """Make a folder and those that it is in, where missing; if the block fails, remove them."""
+    """Make a folder and its parents, where missing; if the block fails, remove them."""
     missing: list[Path] = []
     made: list[Path] = []
     while not os.path.lexists(folder):

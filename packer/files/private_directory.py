@@ -2,7 +2,7 @@
 
 A living process holds a lock (flock) on the file ``.lock`` in its folder. The kernel releases the
 lock when the process ends, so a folder whose lock is free has no owner. Names, times and process
-ids are no proof, and are not read.
+ids prove nothing, and are not read.
 
 A sweeper may run between mkdir and flock. So a claim counts only if the lock file still exists at
 its path while the lock is held: a sweeper unlinks it only while holding that lock. Otherwise the
@@ -51,7 +51,7 @@ def private_directory(parent: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def temporary_directory() -> Iterator[Path]:
-    """Make a private folder in TMPDIR, and remove those of dead processes there."""
+    """Make a private folder in TMPDIR, and remove the folders of dead processes there."""
     from tempfile import gettempdir  # not at start-up: some exports need it
 
     parent = Path(gettempdir())

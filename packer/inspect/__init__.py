@@ -113,7 +113,7 @@ class OpenedLibrary(NamedTuple):
         return self.data[blob.offset + HEADER_NBYTES : blob.offset + blob.nbytes]
 
 
-# Reasons of the native check for files that are no 64-bit ELF shared objects.
+# Reasons of the native check for files that are not 64-bit ELF shared objects.
 _FOREIGN = ("io", "not-a-file", "not-elf", "format")
 
 
@@ -133,7 +133,7 @@ def inspect_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -
     Raises
     ------
     LibraryLoadError
-        If the file is no such object, or its program headers cannot be read.
+        If the file is not such an object, or its program headers cannot be read.
 
     Examples
     --------
@@ -206,7 +206,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
 
 
 def _target_of(tree: Tree, image: Image, linkage: Linkage) -> str | None:
-    """Return the target of a library of ours that has no manifest."""
+    """Return the target of a library of packer that has no manifest."""
     if tree.producer is None:
         return None
     libc = f"-{linkage.libc}" if linkage.libc is not None else ""

@@ -59,7 +59,7 @@ def check_library(
     Raises
     ------
     LibraryLoadError
-        If the file is no ELF library.
+        If the file is not an ELF library.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whether a library's kernels would run here: their formats, drivers, devices, architectures."""
+"""Check that a library's kernels would run here: formats, drivers, devices, architectures."""
 
 from __future__ import annotations
 

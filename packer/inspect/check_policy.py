@@ -18,8 +18,8 @@ _PASSED = {
     "needed libraries": "all are allowed",
     "resolvers": "none",
     "start-up names": "none is defined",
-    "constructors": "only those of the compiler",
-    "destructors": "only those of the compiler",
+    "constructors": "only the compiler's",
+    "destructors": "only the compiler's",
 }
 
 

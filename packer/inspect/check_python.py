@@ -43,7 +43,7 @@ def check_without_python(path: str | os.PathLike[str]) -> list[Finding]:
     Raises
     ------
     LibraryLoadError
-        If the file is no ELF library.
+        If the file is not an ELF library.
     """
     opened = open_library(path)
     findings = [*_types(opened.report)]

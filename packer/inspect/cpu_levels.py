@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def read_cpu_levels(
     image: Image, symbols: SymbolTable, checked: ElfFile | None
 ) -> CpuReport | None:
-    """Return the CPU levels; those of the first model, if models were linked statically.
+    """Return the CPU levels; of the first model, if models were linked statically.
 
     `checked` is the library after the static check of a load, if it is for this machine.
     """

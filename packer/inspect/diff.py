@@ -78,7 +78,7 @@ def diff_libraries(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> list
     Raises
     ------
     LibraryLoadError
-        If one of the files is no ELF library.
+        If one of the files is not an ELF library.
 
     Examples
     --------

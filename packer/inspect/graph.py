@@ -25,7 +25,7 @@ class GraphReport:
     inputs, outputs : tuple of TensorInfo
         Of the model; a symbolic extent is its name.
     variants : tuple of Variant
-        The sets of shapes, if there are several; `inputs` and the operators are those of the first.
+        The sets of shapes, if there are several; `inputs` and the operators are for the first.
     nodes : tuple of GraphNode
         The operators, in the order of the calls.
     values : dict of str to TensorInfo

@@ -52,7 +52,7 @@ class ModuleReport:
     imports : tuple of int
         The indices of the imported modules, in order.
     functions : tuple of str
-        The names of its own functions.
+        The names of its functions, without its imports' functions.
     loadable : bool
         True if a loader of its type is installed.
     tensors : tuple of TensorReport
@@ -210,11 +210,11 @@ class LibraryReport:
     native : bool
         True if that is this machine.
     dialect : str or None
-        ``"tvm"``, ``"tvm-ffi"``, or None if an export of ours did not write the library and there
-        is no blob.
+        ``"tvm"``, ``"tvm-ffi"``, or None if packer did not write the library and there is no
+        blob.
     producer, target : str or None
-        From the manifest. A library of ours without a tree has none: the producer is then
-        ``"dso-packer"`` without its version, and the target is that of the file.
+        From the manifest. A library of packer without a tree has none: the producer is then
+        ``"dso-packer"`` without its version, and the target is the file's.
     root : str or None
         The type key of module 0; None if the tree cannot be read.
     metadata : dict
@@ -230,7 +230,7 @@ class LibraryReport:
     sections : SectionTable
         The section headers, including the null section's; decoded only when they are read.
     notes : tuple of str
-        Remarks that are no faults.
+        Remarks that are not faults.
     problems : tuple of str
         What would stop a load, and what cannot be read.
     """

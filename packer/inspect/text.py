@@ -140,7 +140,7 @@ def _module(module: ModuleReport) -> Iterator[str]:
 
 
 def _functions(report: LibraryReport) -> Iterator[Line]:
-    """List the root's functions if it is no host code (bytecode, a graph), then the library's.
+    """List the root's functions if it is not host code (bytecode, a graph), then the library's.
 
     The functions that a model calls, its operators, are one line.
     """

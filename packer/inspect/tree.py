@@ -143,7 +143,7 @@ def verify_checksums(checked: ElfFile, image: Image, symbols: SymbolTable, tree:
 def with_operators(
     functions: Sequence[FunctionReport], root: runtime.Module | None
 ) -> tuple[FunctionReport, ...]:
-    """Return the functions of the host code; those that a model of the tree calls are marked."""
+    """Return the functions of the host code, and mark the ones that a model of the tree calls."""
     nodes = preorder(root) if root is not None else ()
     called = frozenset().union(*(node.own_callees for node in nodes))
     return tuple(replace(f, is_operator=True) if f.name in called else f for f in functions)

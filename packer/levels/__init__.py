@@ -12,7 +12,7 @@ How code of several levels reaches a link (`packer/link.py`):
 
 1. A host module writes its code with ``write_levels(stem, object_format, target, levels)``, which
    returns a `CodeFile`. The default is `write_code`: source, which `Link` compiles once for each
-   level, with ``Level.options`` after those of the source.
+   level, with ``Level.options`` after the options of the source.
 2. A module that makes or has an object or archive for each level returns a `CodeFile` of language
    ``"o"`` or ``"a"`` whose `variants` are the files, one for each level, in the order of `levels`;
    `path` is the first of them. `LLVMModule` compiles for ``Level.llvm_cpu`` and

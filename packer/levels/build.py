@@ -3,8 +3,8 @@
 In the object of a level each function is hidden, under a name that only this level uses, so calls
 within a level are direct. COMDAT groups are dissolved: otherwise a linker would keep the templates
 and inline functions of one level for all. Variables keep their names. The lowest level that has one
-defines it, and the other levels refer to it. Initial values that name functions name those of the
-dispatcher.
+defines it, and the other levels refer to it. Function pointers in initial values refer to
+the dispatcher's functions.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class LevelBuild:
     ) -> Iterator[Dispatched]:
         """Yield the functions of the lowest level that other code may call.
 
-        Of the templates and inline functions of C++ those that other code does call.
+        C++ templates and inline functions are yielded only if other code does call them.
         """
         for name, (symbol, is_in_group) in defined[0].items():
             is_weak = symbol.st_info >> 4 != elf.STB_GLOBAL

@@ -39,7 +39,7 @@ def find_levels(cpu: str | Sequence[str] | None, target: Target) -> tuple[Level,
     Parameters
     ----------
     cpu : "native", str, sequence of str or None
-        Names of levels, those of other machines beside some of the target's machine are not used;
+        Names of levels; other machines' levels are not used beside levels of the target's machine;
         or ``"native"``, the level of this processor.
     target : Target
         The target of the library.

@@ -1,7 +1,7 @@
 """The C text of a dispatcher: it defines each function, and chooses a level when it is loaded.
 
 A function is a jump through its slot. The slots begin at the lowest level, so code that runs before
-the constructor, such as a resolver, can call it. The constructor runs before those of users.
+the constructor, such as a resolver, can call it. The constructor runs before users' constructors.
 """
 
 from __future__ import annotations

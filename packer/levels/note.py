@@ -31,7 +31,7 @@ def mark_imported(module: Module, name: str, *notes: str) -> None:
 
 
 def speed_notes(root: Module, target: Target, levels: Sequence[Level]) -> list[str]:
-    """Return the notes about a tree: those of its importers, and whether a level is missing.
+    """Return the notes about a tree: its importers' notes, and whether a level is missing.
 
     Code for the oldest x86-64 has no wide vectors.
     """

@@ -1,6 +1,6 @@
 """The levels of each machine: their names, compiler options and features.
 
-The names of features are those of `runtime/include/dso_cpu.h`, which tests them. A level has all
+Features have the same names in `runtime/include/dso_cpu.h`, which tests them. A level has all
 features of the lower ones. x86-64: psABI, Micro-Architecture Levels; aarch64: Arm ARM, A2, the
 mandatory features of each version that Linux reports in AT_HWCAP.
 """
@@ -24,7 +24,7 @@ class Level(NamedTuple):
     llvm_cpu, llvm_features : str
         The same for LLVM: a processor, and features as ``"+sve,+sve2"``.
     features : tuple of str
-        What a processor needs to run its code, those of lower levels included.
+        What a processor needs to run its code, including lower levels' features.
     """
 
     name: str

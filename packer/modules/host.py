@@ -180,7 +180,7 @@ def library_names(libraries: Sequence[str]) -> tuple[str, ...]:
     Raises
     ------
     ExportError
-        If one is no name, but an option or a file.
+        If one is an option or a file instead of a name.
     """
     for name in (names := list_of(libraries, "libraries")):
         if not name or name.startswith("-") or "/" in name:

@@ -80,7 +80,7 @@ class StaticLibraryModule(HostModule):
         return made
 
     def function_names(self) -> list[str]:
-        """Return the declared functions, and those that the file defines as ``__tvm_ffi_<f>``."""
+        """Return the declared functions, and the ones the file defines as ``__tvm_ffi_<f>``."""
         return [*super().function_names(), *(safe_calls(self.path) if self._data is None else ())]
 
     def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:

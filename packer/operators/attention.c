@@ -11,7 +11,7 @@
  * blocks of products. */
 enum { KEYS = 256, TILES = 4, PLANE = PIXELS * BLOCK };
 
-/* The view of an attention that its items use. Sizes are those of one head in the workspace. */
+/* The view of an attention that its items use. Sizes are for one head in the workspace. */
 struct plan {
   const struct dso_op_attention *attention;
   int64_t batches, kv_heads, share; /* share: heads of q for one of k and v */

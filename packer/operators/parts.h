@@ -31,8 +31,8 @@ struct tile {
   const float *weight;     /* of the first output */
   int64_t weight_step;     /* from input to input */
   int is_more;             /* set by dso_op_tiles: add to the sums */
-  /* Weights are read in order, panel after panel: of those that come next, each position fetches a share,
-   * from `next` and `next_step` floats for each input. */
+  /* Weights are read in order, panel after panel: each position prefetches a share of the next
+   * ones, from `next` and `next_step` floats for each input. */
   const float *next;
   int64_t next_step;
   const struct ending *ending; /* set by dso_op_tiles: how the sums are stored, or NULL */

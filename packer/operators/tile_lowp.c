@@ -41,7 +41,7 @@ INLINE words dot_bytes(words sum, words a, words b) {
 #define DOT_FLAG (eax >> 4 & 1)
 #endif
 
-/* Pairs of 16-bit products are exact in 32 bits; those of 8 bits would saturate. */
+/* Pairs of 16-bit products are exact in 32 bits; pairs of 8-bit products would saturate. */
 #if defined(__AVX512BW__)
 typedef __m512i pairs;
 #define EACH(name) _mm512_##name

@@ -48,7 +48,7 @@ DSO_OP_API void dso_op_lowp_copy_row(const struct dso_op_lowp_image *in, const u
 
 /* depthwise_lowp.c: sums[pixels][PANEL] of a block of channels, for some pixels of a row. `data` is
  * the first pixel that the window of the first one reads, `step` the distance of pixels, and `tap`
- * those of the window. */
+ * the distances of the window. */
 DSO_OP_API void dso_op_lowp_depthwise(const struct dso_op_lowp_conv2d *conv, const uint8_t *data,
                                       int64_t step, const int64_t *tap, const int8_t *weight,
                                       const int32_t *b_zeros, int pixels, int32_t *sums);

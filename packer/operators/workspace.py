@@ -1,4 +1,4 @@
-"""How much workspace operators need, in floats; those of low-precision elements in bytes.
+"""How much workspace operators need: in floats, for low-precision elements in bytes.
 
 The C functions ``dso_op_NAME_workspace`` return as much or less: these are the counts of the level
 that needs most, for libraries with code for several.

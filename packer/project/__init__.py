@@ -178,7 +178,7 @@ def project_of_sources(
     paths : iterable of path
         Host code, and device code, which the host code imports.
     functions : mapping, or "auto"
-        The functions to export, each with its declaration; by default those that C and C++ files
+        The functions to export, each with its declaration; by default all that C and C++ files
         define.
     weights : iterable of path
         Safetensors files, which the host code imports in this order. Without host code the first

@@ -19,6 +19,6 @@ def read_array(path: str | os.PathLike[str]) -> Any:
     try:
         with open(path, "rb") as file:
             array = numpy.lib.format.read_array(file, allow_pickle=False)
-    except Exception as error:  # numpy's parser raises those of tokenize too, and others
+    except Exception as error:  # numpy's parser raises errors of tokenize too, and others
         raise path_error(path, f"cannot be read as a .npy array: {error}") from error
     return numpy.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")

@@ -1,4 +1,4 @@
-"""The kernels of device code: those that a table declares, or else those that the code declares."""
+"""The kernels of device code: a table declares them, or else the code does."""
 
 from __future__ import annotations
 

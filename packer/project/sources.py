@@ -109,7 +109,7 @@ def host_module(
         The files; at least one, or `headers`.
     functions : mapping, or "auto"
         The functions to export, each with its declaration; any of the files may define them.
-        ``"auto"``: those that the C, C++ and CUDA files define.
+        ``"auto"``: all that the C, C++ and CUDA files define.
     options : sequence of str
         Options for the compiler of C, C++ and CUDA.
     llvm : mapping of str

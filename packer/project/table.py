@@ -60,7 +60,7 @@ class Table:
         return ExportError(f"{': '.join(place)}: {text}", path=self._path)
 
     def note(self, text: str, key: str = "") -> None:
-        """Add a note, in the form of an error, to those of the inputs."""
+        """Add a note, in the form of an error, to the notes of the inputs."""
         self._inputs.notes.append(self.error(text, key).message)
 
     def placed(self, error: Exception) -> ExportError:

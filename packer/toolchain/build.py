@@ -82,7 +82,7 @@ def building(
     Raises
     ------
     ExportError
-        If there is no such folder, if `jobs` is less than 1, or if `executor` is none.
+        If there is no such folder, if `jobs` is less than 1, or if `executor` is not an executor.
     """
     if executor is not None and not callable(getattr(executor, "submit", None)):
         text = "executor: expected a concurrent.futures.Executor, with a method submit, found "

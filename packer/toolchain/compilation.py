@@ -18,7 +18,7 @@ from .process import Completed, run_all
 from .reproducible import compile_options
 
 _START, _PRIVATE = Path("/start"), Path("/start/private")
-# In a source, text of ours may follow this.
+# In a source, generated text may follow this.
 END_OF_SOURCE = b"\n/* end of the source */\n"
 LANGUAGE_OPTIONS: dict[Language, str] = {"c": "c", "cc": "c++", "cu": "cu"}
 
@@ -88,7 +88,7 @@ def compile_sources(
 
 
 def _check_source_alone(job: Compilation, cwd: Path, find: Compilers) -> None:
-    """Refuse a source that has errors without the text of ours after it.
+    """Refuse a source that has errors without the generated text after it.
 
     An error may be reported where that text begins: if the source lacks a brace, for example.
     """

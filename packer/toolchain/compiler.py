@@ -100,7 +100,7 @@ def compilers(cc: str | Compilers | None) -> Compilers:
 
 
 def is_nvcc(compiler: Sequence[str]) -> bool:
-    """Return True if a command is NVIDIA's driver, whose options differ from those of others."""
+    """Return True if a command is NVIDIA's driver, whose options differ from other compilers'."""
     return any(os.path.basename(word) == "nvcc" for word in compiler)
 
 
@@ -124,7 +124,7 @@ def dump_machine(compiler: tuple[str, ...]) -> str | None:
 
 
 def refuse_other_programs(variable: str, compiler: Sequence[str]) -> None:
-    """Refuse a program that a variable names and that is no compiler.
+    """Refuse a program that a variable names and that is not a compiler.
 
     Without this check it would be unused and unnoticed if C or device code alone is exported: then
     the program in CXX is only asked for its target.

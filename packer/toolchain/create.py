@@ -57,7 +57,7 @@ def target_triple(cc: str | None = None) -> str | None:
     Raises
     ------
     ToolchainError
-        If there is no compiler, or if a variable names a program that is no compiler.
+        If there is no compiler, or if a variable names a program that is not a compiler.
     """
     if cc is None and (named := named_compiler("link")):
         refuse_other_programs(*named)

@@ -24,7 +24,7 @@ class LinkInput:
     Attributes
     ----------
     objects : list of ObjectFile
-        All of them, also those of archives in a tar.
+        All objects, also the objects of archives in a tar.
     options : tuple of str
         A tar's options for the link.
     suffix : str
@@ -33,7 +33,7 @@ class LinkInput:
     Raises
     ------
     ExportError
-        If the file is none of the three, or contains anything else than objects.
+        If the file is not an object, archive or tar, or contains anything else than objects.
     """
 
     def __init__(self, path: Path, expected: str | None = None) -> None:

@@ -85,7 +85,7 @@ class Linker:
         ExportError
             If the linker is for another target than `asked`, or for an unsupported one.
         ToolchainError
-            If the compiler is missing, or if CC or CXX names a program that is no compiler.
+            If the compiler is missing, or if CC or CXX names a program that is not a compiler.
         """
         try:
             found = self.get_target_triple() or asked

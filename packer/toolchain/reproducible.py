@@ -72,7 +72,7 @@ def _header_folders(options: Sequence[str]) -> Iterator[str]:
 
 
 def environment(of: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of programs: with the C locale, and a date for those that need one."""
+    """Return the environment of programs, with the C locale, and a date if they need one."""
     return {_EPOCH: "0", **of, "LC_ALL": "C"}
 
 
@@ -82,7 +82,7 @@ def source_date_epoch() -> int:
     Raises
     ------
     ExportError
-        If SOURCE_DATE_EPOCH is no number of seconds, or after the year 9999.
+        If SOURCE_DATE_EPOCH is not a number of seconds, or after the year 9999.
     """
     text = os.environ.get(_EPOCH) or "0"
     if not text.isdecimal() or int(text) > _LATEST:

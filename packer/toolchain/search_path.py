@@ -42,7 +42,7 @@ class SearchPath:
 
     @cached_property
     def folders(self) -> list[str]:
-        """The folders that the linker searches: those of options, then the compiler's."""
+        """The folders that the linker searches: the options' folders, then the compiler's."""
         start = current_build().folder or Path("/")
         given = [str(start / folder) for folder in _given(self._options)]
         folders = map(os.path.normpath, (*given, *_folders_of_compiler(self.target)))
@@ -130,7 +130,7 @@ def _is_for(path: str | Path, target: Target) -> bool:
 
 
 def _defined(path: Path, names: Sequence[str]) -> list[str]:
-    """Return those of some names that a library, or the index of an archive, defines."""
+    """Return the given names that a library, or the index of an archive, defines."""
     try:
         if path.suffix == ".a":
             index = read_index(path)

@@ -83,7 +83,7 @@ def read_tarball(path: Path) -> Tarball:
     Raises
     ------
     ExportError
-        If it is no tar, or contains what no export writes: a path, a link, a device, another
+        If it is not a tar, or contains what no export writes: a path, a link, a device, another
         type of file, the same name twice.
     """
     members: dict[str, Member] = {}

@@ -1,7 +1,7 @@
 """The undefined symbols of a new library: who provides each, and which ones are refused.
 
 A symbol that a library of the link defines has a version, where that library has versions; so few
-symbols are left to look for. Those that the process provides are listed in a note.
+symbols are left to look for. A note lists the ones that the process provides.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHOWN = 5
 STANDARD = re.compile(
     r"(lib(c|m|dl|rt|pthread|gcc_s|gomp|atomic|stdc\+\+)|ld-linux[\w-]*)\.so\.\d+|libc\.so"
 )
-# Symbols that a process has besides those of the needed libraries.
+# Symbols that a process has besides the symbols of the needed libraries.
 _PROVIDED = {
     "TVM": re.compile(r"(TVM[A-Z]|DSO[A-Z]|_Z[A-Z]*N?K?3tvm)\w+"),
     "Python": re.compile(r"_*Py[A-Za-z0-9]*_\w+"),

@@ -31,7 +31,7 @@ class Codes:
     Attributes
     ----------
     structs : dict of str to Struct
-        The structs that codes name; each after those that it contains.
+        The structs that codes name; each after the structs that it contains.
     callbacks : list of Callback
         One for each parameter of code ``fn``.
     """
@@ -78,7 +78,7 @@ class Codes:
         return code
 
     def value(self, type_: CType, written: CType, name: str) -> str:
-        """Return the code of a type that is no pointer; ``char`` for plain char."""
+        """Return the code of a type that is not a pointer; ``char`` for plain char."""
         if isinstance(type_, Function):
             raise UnsupportedError("a function", f"void *{name}")
         if isinstance(type_, Tagged):

@@ -104,5 +104,5 @@ def extent_of(tokens: tuple[str, ...], item: CType, name: str, scope: Scope) -> 
         return str(value)
     if len(words) == 1 and re.fullmatch(r"[A-Za-z_]\w*", words[0]):
         return words[0]
-    what = f"extent {shown(' '.join(words))} is no positive number and no name of a parameter"
+    what = f"extent {shown(' '.join(words))} is neither a positive number nor a parameter name"
     raise UnsupportedError(what, render(Pointer(item), name))

@@ -25,7 +25,7 @@ _SIMPLE = re.compile(rf"[ic]+(\*[*c]*)?n((\[n?\])*|\(({_ONE}(,{_ONE})*)?\));")
 def parse_declaration(text: str, attributes: str = "") -> list[Declared]:
     """Parse one declaration, or the head of a function's definition.
 
-    `attributes` are those that every struct in it has besides its own.
+    `attributes` are added to the attributes of every struct in it.
     """
     return _parsed(PlainC(text).read(), text, attributes)
 

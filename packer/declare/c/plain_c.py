@@ -21,7 +21,7 @@ from .tokens import (
 )
 
 ATTRIBUTES = "@"  # begins a qualifier that has the attributes of the declaration
-OF_STRUCT = "@@"  # likewise those of the struct before it
+OF_STRUCT = "@@"  # likewise the attributes of the struct before it
 _DEEPEST = 200
 _KINDS = {
     "(": "LPAREN", ")": "RPAREN", "{": "LBRACE", "}": "RBRACE", "[": "LBRACKET", "]": "RBRACKET",

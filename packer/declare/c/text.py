@@ -38,7 +38,7 @@ _DOUBLE = re.compile(
 _LABEL = re.compile(
     rf"\b(?:__(?:attribute|asm|declspec)(?:__)?|_Alignas|alignas)\s*\({_INNER}\)|\b__extension__\b"
 )
-# int old(a, b) int a; The words after the parentheses of a C++ function are no declaration.
+# int old(a, b) int a; The words after the parentheses of a C++ function are not a declaration.
 _OLD_STYLE = re.compile(
     r"[^;{}()=]*\b\w+\s*\(\s*\w+(?:\s*,\s*\w+)*\s*\)\s*"
     r"(?!(?:(?:const|volatile|noexcept|override|final)\b\s*)*$)\w[\w\s]*[\s*]\w[^{}]*"
@@ -61,7 +61,7 @@ class Chunk(NamedTuple):
     is_system : bool
         True in a file that the compiler counts as one of the system's.
     attributes : str
-        Those that a pragma gives to its structs: ``pack=4``.
+        The attributes that a pragma adds to its structs: ``pack=4``.
     """
 
     text: str

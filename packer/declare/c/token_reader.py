@@ -10,7 +10,7 @@ _BRACKETS = {"(": ")", "{": "}", "[": "]"}
 
 
 class CSyntaxError(Exception):
-    """Text that is no declaration; `position` is the offset of the token where this is found."""
+    """Text that is not a declaration; `position` is the offset of the token that shows this."""
 
     def __init__(self, what: str, position: int) -> None:
         super().__init__(what)

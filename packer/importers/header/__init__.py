@@ -59,7 +59,7 @@ def from_header(
         Functions to change or to add: a declaration, options alone, such as ``{"out": ["x"]}``,
         or False to leave the function out.
     only : sequence of str
-        The functions to export, beside those of `functions`; by default all.
+        The functions to export, in addition to `functions`; by default all.
     libraries : sequence of str
         The names of the libraries that define the functions: ``"z"`` for libz.so.
 

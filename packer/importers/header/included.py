@@ -34,7 +34,7 @@ class OwnHeaders:
     def has(self, chunk: Chunk) -> bool:
         """Return True for a header that was named, or that one names in quotes, or beside one.
 
-        The system's headers are no parts, unless named in quotes, or private as <bits/...>.
+        The system's headers are not parts, unless named in quotes, or private as <bits/...>.
         """
         path = os.path.abspath(chunk.file)
         return path in self.parts or (not chunk.is_system and _is_below(path, self.folders))
@@ -62,7 +62,7 @@ def _includes(path: str) -> Iterator[tuple[str, str]]:
 
 
 def _with_quoted(header: str) -> set[str]:
-    """Return a header, and those of its folder or below that it, or one of these, names so.
+    """Return a header, and the headers in or below its folder that quoted includes reach.
 
     The C library's <bits/...> count too: no other unit may include them.
     """

@@ -74,7 +74,7 @@ def extract_library(
     Raises
     ------
     LibraryLoadError
-        If the file is no ELF library.
+        If the file is not an ELF library.
     PackerError
         If it contains no tree that can be read.
     ExportError

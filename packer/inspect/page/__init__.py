@@ -37,7 +37,7 @@ def write_report(
     Raises
     ------
     LibraryLoadError
-        If the file is no library, or its program headers cannot be read.
+        If the file is not a library, or its program headers cannot be read.
     ExportError
         If the page cannot be written, or `output` is the library itself.
 

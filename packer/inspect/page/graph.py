@@ -25,7 +25,7 @@ class Row(NamedTuple):
     Attributes
     ----------
     kind : str
-        The kind of the operator; ``"input"`` and ``"output"`` for those of the model.
+        The kind of the operator; ``"input"`` and ``"output"`` for the model's inputs and outputs.
     lane : int
         The lane of its dot.
     ends, begins : tuple of int
@@ -110,7 +110,7 @@ def _operations(graph: GraphReport) -> Iterator[_Operation]:
 
 
 def _free(lanes: Mapping[str, int], preferred: Sequence[int]) -> int:
-    """Return a lane that no value uses; first those that just ended, from the left."""
+    """Return a lane that no value uses; first the lanes that just ended, from the left."""
     used = set(lanes.values())
     for lane in sorted(preferred):
         if lane not in used:

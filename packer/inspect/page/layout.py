@@ -87,7 +87,7 @@ def _sections(image: Image) -> Iterator[Region]:
 
 
 def _facts(image: Image, report: LibraryReport) -> Iterator[Region]:
-    """Return the data symbols of packer; those of a damaged file may be outside of it."""
+    """Return the data symbols of packer; in a damaged file, they may be outside of it."""
     symbols = report.symbols.dynamic
     for symbol in islice(symbols.beginning_with("__packer_"), _MAX_FACTS):
         try:

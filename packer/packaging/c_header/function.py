@@ -106,7 +106,7 @@ def _result(codes: list[str], scope: Scope) -> Result:
 
 
 def _pointee(code: str, scope: Scope) -> str:
-    """Return the type of a handle, or of a struct that is one; void if it is none."""
+    """Return the type of a handle, or of a struct that is one; void for other codes."""
     name = code.strip("@*&{}")
     return f"{scope.prefix}_{name}" if name in scope.handles else "void"
 

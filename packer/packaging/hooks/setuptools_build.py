@@ -41,7 +41,7 @@ def finalize(distribution: Any) -> None:
         "build_dso": type("build_dso", (BuildLibraries,), {"libraries": libraries}),
         "bdist_wheel": type("bdist_wheel", (_TaggedWheel, wheel), {}),
     }
-    # The files of the wheel belong in platlib, as those of a project with extension modules.
+    # The files of the wheel belong in platlib, as in a project with extension modules.
     distribution.has_own_extensions = bool(distribution.has_ext_modules())
     distribution.has_ext_modules = lambda: True
 

@@ -1,6 +1,6 @@
 """Annotations by the codes of types: what a parameter accepts, and what a call returns.
 
-The rows are those of the conversions in runtime/native/python/call/argument.c and results.c.
+The rows match the conversions in runtime/native/python/call/argument.c and results.c.
 """
 
 from __future__ import annotations

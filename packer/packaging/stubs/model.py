@@ -14,7 +14,7 @@ _OVERRIDE_PYRIGHT = "# pyright: ignore[reportIncompatibleMethodOverride]"
 
 
 def model_text(tree: Tree, signatures: Mapping[str, Signature], scope: Scope, library: str) -> str:
-    """Return the class of the tree, with those that it needs, and the variable ``model``."""
+    """Return the class of the tree, with the classes that it needs, and the variable ``model``."""
     use = scope.use
     name = scope.public("Model", "ModelTree")
     calls = {f: scope.private(f) for f in signatures}

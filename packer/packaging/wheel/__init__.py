@@ -80,7 +80,7 @@ def write_wheel(
     url : str
         The home page.
     requires_python : str
-        The versions of Python; by default those of the runtime, ``">=3.11"``.
+        The versions of Python; by default the versions of the runtime, ``">=3.11"``.
     requires : sequence of str
         Further distributions to install with it: ``"numpy>=1.26"``.
     include : sequence of path
@@ -101,7 +101,7 @@ def write_wheel(
     Raises
     ------
     LibraryLoadError
-        If a file is no library, or a load would refuse it.
+        If a file is not a library, or a load would refuse it.
     ExportError
         If a value is invalid, the libraries are for different machines or C libraries, or the
         wheel cannot be written.

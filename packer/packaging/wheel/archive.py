@@ -41,7 +41,7 @@ def write_archive(output: Path, files: Mapping[str, str | bytes | Path], dist_in
     Raises
     ------
     ExportError
-        If SOURCE_DATE_EPOCH is no number of seconds, or after 2107.
+        If SOURCE_DATE_EPOCH is not a number of seconds, or after 2107.
     """
     when = _date()
     rows: list[tuple[str, str, str]] = []

@@ -91,7 +91,7 @@ def parts_of(paths: Sequence[Path], package: str) -> list[Part]:
     ExportError
         If a name cannot be that of a package, or two are equal.
     LibraryLoadError
-        If a file is no library, or a load would refuse it.
+        If a file is not a library, or a load would refuse it.
     """
     if not _is_name(package):
         text = f"expected a Python identifier, found {package!r}; choose another: --package"

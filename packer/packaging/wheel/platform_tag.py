@@ -92,7 +92,7 @@ def platform_of(paths: Sequence[Path]) -> Platform:
     Raises
     ------
     LibraryLoadError
-        If one is no 64-bit ELF shared object.
+        If one is not a 64-bit ELF shared object.
     ExportError
         If they are for different machines or C libraries.
     """

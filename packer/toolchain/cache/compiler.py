@@ -37,7 +37,7 @@ class Compiler(NamedTuple):
     identity : str
         Differs if any of its programs does.
     folders : tuple of str
-        Where it searches headers by itself, also those that do not exist.
+        Where it searches headers by itself, also folders that do not exist.
     """
 
     identity: str

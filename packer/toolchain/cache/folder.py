@@ -171,7 +171,7 @@ def _checksum(name: str, data: bytes) -> bytes:
 
 
 def _make(path: str) -> None:
-    """Make a folder and those that it is in, but none within another user's: for sudo, say."""
+    """Make a folder and its parents, but none within another user's folder: for sudo, say."""
     missing = []
     while not os.path.lexists(path):
         missing.append(path)

@@ -1,7 +1,7 @@
 """The options of a compilation whose effect is known: the others are compiled without the cache.
 
 An option may read a file that no list of dependencies names, or write a second output. So the
-cache does not exclude some options by name, but admits those of known forms.
+cache does not exclude some options by name, but admits options of known forms.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Options(NamedTuple):
     Attributes
     ----------
     searching : tuple of str
-        Those that decide what the compiler consists of, and which folders it searches by itself.
+        Options that decide what the compiler consists of, and which folders it searches by itself.
     folders : tuple of str
         The folders of headers that options name.
     forced : tuple of str

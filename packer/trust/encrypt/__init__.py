@@ -58,7 +58,7 @@ def encrypting(
     Notes
     -----
     The functions of host code, with their names, and the metadata of the library are not
-    encrypted. Each export draws new keys for its data, so its bytes differ from those of the last.
+    encrypted. Each export draws new keys for its data, so its bytes differ from the last export's.
 
     Examples
     --------

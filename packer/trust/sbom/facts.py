@@ -63,7 +63,7 @@ def parts_of(
 ) -> Iterator[Part]:
     """Yield the parts of a library whose code was written, and was not linked yet.
 
-    `files` are those of the hosts, in order.
+    `files` are the files of the hosts, in order.
     """
     for host, file in zip(hosts, files, strict=True):
         yield from _sources(host, file)

@@ -21,7 +21,7 @@ def read_sbom(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     LibraryLoadError
-        If the file is no library.
+        If the file is not a library.
     ExportError
         If the library has no bill of materials.
     BlobFormatError

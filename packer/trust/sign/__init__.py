@@ -90,7 +90,7 @@ def sign_library(
     VerifyError
         If the key cannot be used.
     LibraryLoadError
-        If the file is no library.
+        If the file is not a library.
     ExportError
         If a load would refuse the library, if it has no room for the signature, or if the output
         cannot be written.
@@ -121,7 +121,7 @@ def library_statement(path: str | os.PathLike[str], *, version: str | None = Non
     Raises
     ------
     LibraryLoadError
-        If the file is no library.
+        If the file is not a library.
     ExportError
         If a load would refuse the library.
     """
@@ -152,7 +152,7 @@ def store_bundle(
     VerifyError
         If the bundle is malformed.
     LibraryLoadError
-        If the file is no library.
+        If the file is not a library.
     ExportError
         As for `sign_library`; also if the bundle is of another statement.
     """

@@ -42,15 +42,15 @@ def test_a_long_declaration_is_refused(declaration: str) -> None:
         (f"int f({PARAMETERS})", "20000 parameters, expected at most 1024; pass a struct"),
         (
             f"int f(int a[{DIGITS}])",
-            r"extent '9{79,80}\.\.\. is no positive number and no .*'int\(int \*a\)'$",
+            r"extent '9{79,80}\.\.\. is neither a positive number nor .*'int\(int \*a\)'$",
         ),
         (
             f"int f(int a[{2**63}])",
-            "extent '9223372036854775808' is no positive number and no name",
+            "extent '9223372036854775808' is neither a positive number nor a parameter name",
         ),
         (
             f"int f(int a[1{'+1' * 20000}])",
-            r"extent '1 \+ .*\.\.\. is no positive number and no name",
+            r"extent '1 \+ .*\.\.\. is neither a positive number nor a parameter name",
         ),
         (
             f"struct s {{ {';'.join(f'int m{i}' for i in range(2000))}; }}; int f(struct s a)",

@@ -34,7 +34,7 @@ REASONS = {
     "c": "importer 'c' of c-importer 1.0: kind 'c' is one of packer's; choose another",
     "source": "suffix '.cc' is one of packer's; remove it",
     "taken": "importer 'taken' of taken-importer 1.0: option --entry is taken",
-    "unknown": "importer 'unknown' of unknown-importer 1.0: 'colour' is no setting",
+    "unknown": "importer 'unknown' of unknown-importer 1.0: 'colour' is not a setting",
 }
 
 
