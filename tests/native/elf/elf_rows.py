@@ -421,9 +421,9 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "undefined local": (symbol("sin", "st_info", 2), "malformed", "undefined symbol .* binding"),
     "undefined value": (symbol("sin", "st_value", 8), "malformed", "undefined symbol .* value 0"),
     # versions
-    "VERNEED": (tag("VERNEED", 1 << 40), "malformed", "DT_VERNEED: version record, expected"),
-    "vn_next": (poke(needed_version, "vn_next", 1 << 31), "malformed", "DT_VERNEED: version rec"),
-    "vn_aux": (poke(needed_version, "vn_aux", 1 << 31), "malformed", "DT_VERNEED: version rec"),
+    "VERNEED": (tag("VERNEED", 1 << 40), "malformed", "DT_VERNEED: version entry, expected"),
+    "vn_next": (poke(needed_version, "vn_next", 1 << 31), "malformed", "DT_VERNEED: version ent"),
+    "vn_aux": (poke(needed_version, "vn_aux", 1 << 31), "malformed", "DT_VERNEED: version ent"),
     "vn_file": (poke(needed_version, "vn_file", 1 << 31), "malformed", "DT_VERNEED: version name"),
     "vn_file other": (add(needed_version, "vn_file", 1), "malformed", "a name of DT_NEEDED"),
     "VERSYM alone": (retag("VERNEED", 0x6000), "malformed", "DT_VERSYM: version of .* at most 0"),

@@ -121,7 +121,7 @@ def test_defined_version_outside_is_refused(
     """The versions that a library defines are read inside its segments only."""
     elf = Elf(compile_library(GOOD, *GNU, "-Wl,--default-symver").read_bytes())
     elf.poke(elf.table("verdef", "VERDEF"), "vd_aux", 1 << 31)
-    refuse(tmp_path / "lib.so", bytes(elf.data), "malformed", "DT_VERDEF: version record, expected")
+    refuse(tmp_path / "lib.so", bytes(elf.data), "malformed", "DT_VERDEF: version entry, expected")
 
 
 @pytest.mark.parametrize("options", [GNU, SYSV, BOTH, RELR], ids=" ".join)
