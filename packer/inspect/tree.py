@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import runtime
 from runtime.abi import BLOB_SYMBOLS, CHECKSUMS, FACT_PREFIX, HEADER_NBYTES, MANIFEST
-from runtime.blob import link_tree, parse_symbol
+from runtime.blob import check_structure, link_tree, parse_symbol
 from runtime.error import PackerError
-from runtime.lazy_tree import check_structure
 from runtime.module import preorder
 from runtime.modules.encrypted import EncryptedModule
 from runtime.modules.opaque import OpaqueModule

@@ -297,20 +297,20 @@ def prove_copied(view: memoryview, /) -> memoryview:
 def parse_blob(
     data: memoryview,
     dialect: str,
+    path: str | None,
     where: str,
-    manifest: memoryview | None,
+    manifest: bytes | memoryview | None,
     structure: int | None,
     load: Callable[[str, int, int, int, bool], tuple[Module, int] | None],
+    is_symbol: bool,
+    is_eager: bool,
     /,
-) -> (
-    str
-    | tuple[
-        list[tuple[str, int, int, Module | None, bool]],
-        tuple[int, ...] | None,
-        tuple[int, ...] | None,
-    ]
-):
-    """Parse the bytes of a blob symbol, its nbytes header included.
+) -> tuple[
+    list[tuple[str, int, int, Module | None, bool]],
+    tuple[int, ...] | None,
+    tuple[int, ...] | None,
+]:
+    """Parse a blob.
 
     Parameters
     ----------
@@ -318,8 +318,10 @@ def parse_blob(
         The bytes; nothing is copied.
     dialect : {"tvm", "tvm-ffi"}
         The format.
+    path : str or None
+        The library, for messages.
     where : str
-        The symbol.
+        The symbol, for messages.
     manifest : buffer or None
         The library's ``__packer_manifest``.
     structure : int or None
@@ -329,6 +331,10 @@ def parse_blob(
         entry that begins at `start`, and returns the module and the payload's end; or None for a
         type without a loader. It is called for the root, for carried libraries, and for types that
         libdso does not know.
+    is_symbol : bool
+        True if the nbytes header of a symbol precedes the blob.
+    is_eager : bool
+        True to call `load` for all payloads.
 
     Returns
     -------
@@ -338,7 +344,10 @@ def parse_blob(
     row_ptr, child_indices : tuple of int or None
         The arrays of the import tree.
 
-    A str instead says why the blob is refused.
+    Raises
+    ------
+    BlobFormatError
+        The bytes break the format. An exception of `load` is passed on.
     """
 
 def is_provided(name: str, /) -> bool:

@@ -22,21 +22,19 @@ is stored, so an entry without a loader is carried unchanged. One file: `dump` i
 
 from __future__ import annotations
 
-from .abi import BLOB_SYMBOLS, HEADER_NBYTES, IMPORT_TREE_KEY, LIB_KEY, MODULE_BLOB
-from .error import BlobFormatError, LoaderNotFoundError, PackerError
-from .import_tree import MAX_MODULES, check_import_tree, children_of, read_import_tree
-from .reader import Reader, is_type_key
-from .registry import find_loader, forget_offers
+from ._core import crc32, parse_blob
+from .abi import BLOB_SYMBOLS, CHECKSUMS, HEADER_NBYTES, IMPORT_TREE_KEY, MODULE_BLOB
+from .error import BlobFormatError
+from .payloads import Payloads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .module import Module
-    from .serial.manifest import Manifest
     from .serial.stream import Chunk, Writer
 
-    Carry = Callable[[str, int], Module]
+MAX_MODULES = 65_536
+# A number takes 40 bytes in memory and 8 in the file.
+MAX_CHILD_INDICES = 1 << 20
 
 
 class Entry:
@@ -136,7 +134,7 @@ def parse(
     where: str = "blob",
     manifest_text: bytes | memoryview | None = None,
 ) -> Blob:
-    """Parse a blob; payloads are not copied.
+    """Parse a blob and make all its modules; payloads are not copied.
 
     Parameters
     ----------
@@ -162,18 +160,8 @@ def parse(
     LoaderNotFoundError
         A type key has no loader, and there is no manifest.
     """
-    check_dialect(dialect)
-    reader = Reader(view, path=path, where=where, dialect=dialect)
-    forget_offers()
-    if dialect == "tvm-ffi":
-        blob = _parse_sized(reader)
-    else:
-        blob = _parse_unsized(reader, _carrier(reader, manifest_text))
-    if reader.remaining:
-        what = f"{reader.remaining} bytes after the last of {len(blob.entries)} entries"
-        raise reader.error(f"{what}, expected none")
-    _check_entries(reader, blob)
-    return blob
+    view = memoryview(view).cast("B").toreadonly()
+    return _parse(view, dialect, path, where, manifest_text, None, is_symbol=False)
 
 
 def dump(blob: Blob) -> list[Chunk]:
@@ -279,16 +267,41 @@ def parse_symbol(
     path: str | None = None,
     where: str = MODULE_BLOB,
     manifest_text: bytes | memoryview | None = None,
+    structure: int | None = None,
 ) -> Blob:
     """Parse the bytes of a blob symbol, its nbytes header included; see `parse`.
 
     Raises
     ------
     BlobFormatError, LoaderNotFoundError
-        As `parse` does; also if the size in the header is not that of the symbol.
+        As `parse` does; also if the size in the header is not that of the symbol, or if the blob's
+        structure does not have the CRC-32 `structure`.
     """
-    body = _without_header(Reader(data, path=path, where=where))
-    return parse(body, dialect, path=path, where=where, manifest_text=manifest_text)
+    return _parse(data, dialect, path, where, manifest_text, structure, is_symbol=True)
+
+
+def _parse(
+    data: memoryview,
+    dialect: str,
+    path: str | None,
+    where: str,
+    manifest: bytes | memoryview | None,
+    structure: int | None,
+    *,
+    is_symbol: bool,
+) -> Blob:
+    check_dialect(dialect)
+    body = data[HEADER_NBYTES:] if is_symbol else data
+    is_sized = dialect == "tvm-ffi"
+    payloads = Payloads(body, dialect, path, where, is_complete=is_sized or manifest is not None)
+    entries, row_ptr, indices = parse_blob(
+        *(data, dialect, path, where, manifest, structure, payloads.load, is_symbol, True)
+    )
+    made = [
+        Entry(entry[0], payloads.module(*entry), entry[1], entry[2], is_sized=is_sized)
+        for entry in entries
+    ]
+    return Blob(made, row_ptr, indices, dialect=dialect)
 
 
 def structure_of(blob: Blob) -> bytes:
@@ -299,163 +312,29 @@ def structure_of(blob: Blob) -> bytes:
     return "\n".join(lines).encode()
 
 
+def check_structure(blob: Blob, expected: int, *, path: str, where: str) -> None:
+    """Refuse a parsed blob whose structure does not have the CRC-32 that its library stores."""
+    if (found := crc32(structure_of(blob))) != expected:
+        text = (
+            f"{path}: {where} at 0x0: keys, sizes or import tree with CRC-32 {found:08x}, "
+            f"expected {expected:08x} as listed in {CHECKSUMS}; the file is damaged: export it "
+            f"again, or copy it again"
+        )
+        raise BlobFormatError(text, path=path, offset=0)
+
+
+def children_of(row_ptr: tuple[int, ...], indices: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The children of each module in import order, each once.
+
+    TVM of 2019 wrote a child once per import of it; all of them are one import.
+    """
+    rows = zip(row_ptr, row_ptr[1:], strict=False)
+    return [tuple(dict.fromkeys(indices[start:end])) for start, end in rows]
+
+
 def check_dialect(dialect: str) -> None:
     """Raise ValueError for an unknown dialect."""
     if dialect not in BLOB_SYMBOLS.values():
         raise ValueError(
             f"dialect {dialect!r} is not known; known: {', '.join(BLOB_SYMBOLS.values())}"
         )
-
-
-def _without_header(reader: Reader) -> memoryview:
-    """Read the nbytes header of a blob symbol; return the blob after it."""
-    size = reader.remaining
-    if size < HEADER_NBYTES:
-        raise reader.error(f"a symbol of {size} bytes, expected at least {HEADER_NBYTES}")
-    header = bytes(reader.read_raw(HEADER_NBYTES))
-    found, expected = int.from_bytes(header, "little"), size - HEADER_NBYTES
-    if int.from_bytes(header, "big") == expected != found:
-        raise reader.error(
-            "nbytes is big-endian, expected little-endian; pack it for this machine", 0
-        )
-    if found != expected:
-        raise reader.error(f"nbytes is {found}, expected {expected} (symbol size - 8)", 0)
-    return reader.read_raw(expected)
-
-
-# ---- Dialect tvm: entries without a length, the import tree among them
-
-
-def _parse_unsized(reader: Reader, carry: Carry | None) -> Blob:
-    if reader.remaining < 8:
-        raise reader.error(f"a blob of {reader.remaining} bytes, expected at least 8")
-    count = reader.read_count(min_nbytes=9)
-    if count > MAX_MODULES + 1:
-        raise reader.error(f"{count} entries, expected at most {MAX_MODULES + 1}", 0)
-    blob = Blob([])
-    for index in range(count):
-        reader.last_entry = index == count - 1
-        blob.entries.append(_read_unsized(reader, blob, carry))
-    return blob
-
-
-def _read_unsized(reader: Reader, blob: Blob, carry: Carry | None) -> Entry:
-    start = reader.offset
-    key = _read_key(reader)
-    module = None
-    if key == IMPORT_TREE_KEY:
-        if blob.import_tree_row_ptr is not None:
-            raise reader.error("a second '_import_tree', expected one", start)
-        blob.import_tree_row_ptr, blob.import_tree_child_indices = read_import_tree(reader)
-    elif key != LIB_KEY:
-        module = _load_or_carry(reader, key, start, carry)
-    return Entry(key, module, start, reader.offset - start)
-
-
-def _load_or_carry(reader: Reader, key: str, start: int, carry: Carry | None) -> Module:
-    try:
-        return load_payload(reader, key, start)
-    except LoaderNotFoundError as error:
-        if carry is not None:
-            return carry(key, start)
-        where = f"{reader.path}: {reader.where}" if reader.path else reader.where
-        raise LoaderNotFoundError(
-            f"{where} at {start:#x}: {error.message}",
-            type_key=error.type_key,
-            known=error.known,
-            path=reader.path,
-        ) from None
-
-
-def _carrier(reader: Reader, manifest_text: bytes | memoryview | None) -> Carry | None:
-    """Make the function that carries a payload without a loader; it parses the manifest once."""
-    if manifest_text is None:
-        return None
-    manifest: Manifest | None = None
-
-    def carry(key: str, start: int) -> Module:
-        nonlocal manifest
-        if manifest is None:
-            from .serial.manifest import parse_manifest
-
-            manifest = parse_manifest(manifest_text, path=reader.path)
-        return manifest.carry(reader, key, start)
-
-    return carry
-
-
-# ---- Dialect tvm-ffi: the import tree, then entries with a length
-
-
-def _parse_sized(reader: Reader) -> Blob:
-    row_ptr, indices = read_import_tree(reader)
-    # Each entry takes at least 9 bytes, so reading stops at the blob's end if the count is wrong.
-    entries = [_read_sized(reader) for _ in row_ptr[1:]]
-    return Blob(entries, row_ptr, indices, dialect="tvm-ffi")
-
-
-def _read_sized(reader: Reader) -> Entry:
-    start = reader.offset
-    key = _read_key(reader)
-    module = None if key == LIB_KEY else _read_sized_module(reader, key, start)
-    return Entry(key, module, start, reader.offset - start, is_sized=True)
-
-
-def _read_sized_module(reader: Reader, key: str, start: int) -> Module:
-    payload = reader.read_sized()
-    try:
-        module = load_payload(payload, key, start)
-    except LoaderNotFoundError:
-        from .modules.opaque import OpaqueModule
-
-        return OpaqueModule(key, payload.read_raw(payload.remaining))
-    if payload.remaining:
-        raise payload.error(
-            f"{payload.remaining} bytes after the payload of {key!r}, expected none"
-        )
-    return module
-
-
-# ---- Both dialects
-
-
-def _read_key(reader: Reader) -> str:
-    start = reader.offset
-    nbytes = reader.read_u64()
-    if not 0 < nbytes <= 255:
-        raise reader.error(f"a key of {nbytes} bytes, expected 1 to 255", start)
-    key = bytes(reader.read_raw(nbytes, "a key"))
-    if not is_type_key(key):
-        raise reader.error(f"key {key!r}, expected letters, digits, '_', '.', '-'", start)
-    return key.decode()
-
-
-def load_payload(reader: Reader, key: str, start: int) -> Module:
-    """Read a payload with its loader; `start` is the offset of the entry.
-
-    Raises LoaderNotFoundError, or BlobFormatError if the loader raises an error of another kind.
-    """
-    loader = find_loader(key)
-    try:
-        return loader(reader)
-    except PackerError:
-        raise
-    except Exception as error:
-        what = f"the loader of {key!r} raised {type(error).__name__}: {error}"
-        raise reader.error(what, start) from error
-
-
-def _check_entries(reader: Reader, blob: Blob) -> None:
-    """Refuse a malformed tree, a second library, and imports of a module that carries its own."""
-    libraries = [entry.offset for entry in blob.nodes if entry.key == LIB_KEY]
-    if blob.import_tree_row_ptr is None:
-        if libraries:
-            raise reader.error("'_lib' without an '_import_tree', expected both", libraries[0])
-        return
-    if len(libraries) > 1:
-        raise reader.error("a second '_lib', expected one at most", libraries[1])
-    at = next((entry.offset for entry in blob.entries if entry.key == IMPORT_TREE_KEY), 0)
-    check_import_tree(reader, *blob.csr, num_nodes=len(blob.nodes), at=at)
-    for entry, children in zip(blob.nodes, blob.children(), strict=True):
-        if entry.module is not None and entry.module._carries_imports and children:
-            raise reader.error(f"{entry.key!r} with imports, expected none", entry.offset)

@@ -5,27 +5,22 @@ from __future__ import annotations
 import os
 from _thread import RLock
 
-from ._core import crc32, parse_blob, prove
+from ._core import parse_blob
 from .abi import (
     BLOB_SYMBOLS,
-    CHECKSUMS,
     HEADER_NBYTES,
     IMPORT_TREE_KEY,
     LIB_KEY,
     LIBRARY_METADATA,
     MANIFEST,
 )
-from .error import BlobFormatError, LibraryLoadError, LoaderNotFoundError
-from .registry import find_loader, forget_offers
+from .error import LibraryLoadError
+from .payloads import Payloads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
-
     from ._core import Library
-    from .blob import Blob
     from .module import Module
-    from .reader import Reader
 
 # The lock makes sure that the modules of a tree are made once.
 _lock = RLock()
@@ -45,7 +40,6 @@ def tree_of(library: Library, node: Module) -> Module:
     if len(blobs) > 1:
         what = f"both {' and '.join(blobs)}, expected one of them"
         raise LibraryLoadError(f"{library.path}: {what}", path=library.path, reason="blob")
-    forget_offers()
     ((symbol, data),) = blobs.items()
     root = LazyTree(library, symbol, data).load(structure, node)
     if library.data(LIBRARY_METADATA) is not None:
@@ -75,18 +69,23 @@ class LazyTree:
         self._dialect = BLOB_SYMBOLS[symbol]
         self._data = data
         self._manifest = library.data(MANIFEST)
-        self._has_pieces = getattr(library, "pieces", None) is not None
+        self._payloads = Payloads(
+            data[HEADER_NBYTES:],
+            self._dialect,
+            library.path,
+            symbol,
+            is_complete=self._manifest is not None or self._dialect == "tvm-ffi",
+            has_pieces=getattr(library, "pieces", None) is not None,
+        )
         self._library: Module | None = None  # the node of the host code, unless it is the root
         self._root_place = -1  # among the entries, unless the library is the root
 
     def load(self, structure: int | None, node: Module) -> Module:
         """Parse the blob, and return the root; `node` is that of the host code."""
-        parsed = parse_blob(
-            self._data, self._dialect, self._symbol, self._manifest, structure, self._load_now
+        where = self._dialect, self._path, self._symbol, self._manifest, structure
+        self._entries, self._row_ptr, self._indices = parse_blob(
+            self._data, *where, self._payloads.load, True, False
         )
-        if isinstance(parsed, str):
-            self._refuse(parsed, structure)
-        self._entries, self._row_ptr, self._indices = parsed
         encrypted = tuple(entry[3] for entry in self._entries if entry[0] == "encrypted")
         for i, (key, offset, nbytes, made, is_carried) in enumerate(self._entries):
             if made is not None:
@@ -110,7 +109,7 @@ class LazyTree:
         self._root_place = place
         key, offset, nbytes, made, is_carried = self._entries[place]
         self._entries[place] = key, offset, nbytes, None, is_carried
-        return self._module(key, offset, nbytes, made, is_carried)
+        return self._payloads.module(key, offset, nbytes, made, is_carried)
 
     def link(self, root: Module) -> None:
         """Make the modules that wait, and give all their imports; once, in any thread."""
@@ -122,73 +121,11 @@ class LazyTree:
             entries = []
             for place, (key, offset, nbytes, made, is_carried) in enumerate(self._entries):
                 known = root if place == self._root_place else made
-                module = self._module(key, offset, nbytes, known, is_carried)
+                module = self._payloads.module(key, offset, nbytes, known, is_carried)
                 entries.append(Entry(key, module, offset, nbytes))
             blob = Blob(entries, self._row_ptr, self._indices, dialect=self._dialect)
             link_tree(blob, self._library or root)
             root._lazy_tree = None
-
-    def _module(
-        self, key: str, offset: int, nbytes: int, made: Module | None, is_carried: bool
-    ) -> Module | None:
-        """Return the module of an entry; None for the library itself, and for the import tree."""
-        if made is not None or key in (LIB_KEY, IMPORT_TREE_KEY):
-            return made
-        length = 8 if self._dialect == "tvm-ffi" else 0
-        payload = self._reader(offset + 8 + len(key) + length, offset + nbytes)
-        if not is_carried:
-            return find_loader(key)(payload)
-        from .modules.opaque import OpaqueModule
-
-        return OpaqueModule(key, payload.read_raw(payload.remaining))
-
-    def _load_now(
-        self, key: str, start: int, offset: int, end: int, is_last: bool
-    ) -> tuple[Module, int] | None:
-        """Load the payload that begins at `offset`; return None for a type without a loader."""
-        from .blob import load_payload
-
-        reader = self._reader(offset, end)
-        reader.last_entry = is_last
-        try:
-            return load_payload(reader, key, start), reader.offset
-        except LoaderNotFoundError:
-            return None
-
-    def _reader(self, start: int, end: int) -> Reader:
-        from .reader import ProvingReader, Reader
-
-        view = self._data[HEADER_NBYTES:]
-        kind = ProvingReader if self._has_pieces else Reader
-        whole = kind(view, path=self._path, where=self._symbol, dialect=self._dialect)
-        return whole.part(start, end)
-
-    def _refuse(self, reason: str, structure: int | None) -> NoReturn:
-        """Raise the error of a blob that the core refuses.
-
-        Python's reader, which accepts the same blobs, makes it: its errors have attributes.
-        """
-        from .blob import parse_symbol
-
-        where = {"path": self._path, "where": self._symbol}
-        prove(self._data)
-        blob = parse_symbol(self._data, self._dialect, manifest_text=self._manifest, **where)
-        if structure is not None:
-            check_structure(blob, structure, **where)
-        raise BlobFormatError(f"{self._path}: {self._symbol} at 0x0: {reason}", path=self._path)
-
-
-def check_structure(blob: Blob, expected: int, *, path: str, where: str) -> None:
-    """Refuse a blob whose structure does not have the CRC-32 that its library stores."""
-    from .blob import structure_of
-
-    if (found := crc32(structure_of(blob))) != expected:
-        text = (
-            f"{path}: {where} at 0x0: keys, sizes or import tree with CRC-32 {found:08x}, "
-            f"expected {expected:08x} as listed in {CHECKSUMS}; the file is damaged: export it "
-            f"again, or copy it again"
-        )
-        raise BlobFormatError(text, path=path, offset=0)
 
 
 def _after_fork() -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar, overload
 
     from .module import Module
-    from .serial.stream import Reader
+    from .reader import Reader
 
     Loader = Callable[[Reader], Module]
     L = TypeVar("L", bound=Callable[[Any], Any])

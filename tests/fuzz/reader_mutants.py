@@ -11,7 +11,7 @@ from runtime.blob import parse
 from runtime.serial.manifest import dump_manifest
 
 from .edited_inputs import Seed, edit_binary
-from .seeds import arrays, blobs, reader_fields
+from .seeds import arrays, blob_fields, blobs, reader_fields
 
 # Of a tree whose device code has a loader; without that, the manifest says where it ends.
 KNOWN, UNKNOWN = b"cuda", b"cudx"
@@ -41,7 +41,7 @@ def make_inputs() -> list[Input]:
 
 
 def _seed(data: bytes, dialect: str) -> Seed:
-    return Seed(data, reader_fields(lambda: parse(data, dialect)))
+    return Seed(data, blob_fields(data, dialect))
 
 
 def _without_loader(data: bytes) -> Input:

@@ -72,6 +72,21 @@ def reader_fields(read: Callable[[], Any]) -> tuple[tuple[int, int], ...]:
     return tuple(dict.fromkeys(found))
 
 
+def blob_fields(data: bytes, dialect: str = "tvm") -> tuple[tuple[int, int], ...]:
+    """Where numbers are in a valid blob: around its entries, in its tree, and in its payloads."""
+    blob = parse(data, dialect)
+    starts, tree = [entry.offset for entry in blob.entries], 0
+    starts += [e.payload_offset - 8 for e in blob.entries if e.is_sized and e.module is not None]
+    if dialect == "tvm":
+        starts.append(0)
+        places = [e.payload_offset for e in blob.entries if e.key == "_import_tree"]
+        tree = places[0] if places else -1
+    if tree >= 0:
+        starts += [tree + 8 * i for i in range(2 + sum(map(len, blob.csr)))]
+    payloads = reader_fields(lambda: parse(data, dialect))
+    return tuple(dict.fromkeys([*((start, 8) for start in starts), *payloads]))
+
+
 def arrays() -> dict[str, Any]:
     """Parameters of several types."""
     flags = np.array([True, False])

@@ -29,7 +29,7 @@ from .judge import Target
 from .library_targets import library_targets
 from .packer_targets import npy_target, project_target, tar_target
 from .reading import Library, in_file, of_seeds, read_tree, words
-from .seeds import META, arrays, blobs, reader_fields, safetensors, spirv, trees
+from .seeds import META, arrays, blob_fields, blobs, reader_fields, safetensors, spirv, trees
 from .trust_targets import trust_targets
 
 INFO = runtime.FunctionInfo("scale", ["handle", "float32", "int32"], ["blockIdx.x", "threadIdx.x"])
@@ -77,7 +77,7 @@ def blob_target(dialect: str) -> Target:
         read_tree(link_tree(blob, Library()))
         dump(blob)
 
-    seeds = [Seed(data, reader_fields(lambda d=data: parse(d, dialect))) for data in blobs(dialect)]
+    seeds = [Seed(data, blob_fields(data, dialect)) for data in blobs(dialect)]
     return of_seeds(f"blob-{dialect}", seeds, read)
 
 
@@ -88,7 +88,7 @@ def pickle_target() -> Target:
         read_tree(rebuild_module(data))
 
     made = [runtime.serialize_module_to_bytes(tree, export_dso=False) for tree in trees()]
-    seeds = [Seed(data, reader_fields(lambda d=data: read(d))) for data in made]
+    seeds = [Seed(data, blob_fields(data)) for data in made]
     return of_seeds("pickle", seeds, read)
 
 

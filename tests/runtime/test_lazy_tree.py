@@ -11,10 +11,8 @@ import pytest
 
 import packer
 import runtime
-from runtime import blob as python_reader
 from runtime import registry
-from runtime._core import fail_allocation, parse_blob
-from runtime.reader import Reader
+from runtime._core import fail_allocation
 
 from ..support.mapped import is_mapped
 from ..support.process import run_python
@@ -169,24 +167,6 @@ def test_import_that_is_added_first_follows_those_of_the_file(tmp_path) -> None:
     model = runtime.load(export(tmp_path / "lib.so", kernels()))
     model.import_module(runtime.ConstLoaderModule({}, {}))
     assert [module.type_key for module in model.imported_modules] == ["opencl", "const_loader"]
-
-
-def test_both_readers_find_the_same_entries(accepted_blob) -> None:
-    """The core's places and arrays of TVM's blobs are those of Python's reader."""
-    golden, path = accepted_blob
-    body = path.with_suffix(".bin").read_bytes()
-    dialect = golden.get("dialect", "tvm")
-
-    def load(key: str, start: int, offset: int, end: int, is_last: bool):
-        reader = Reader(body, dialect=dialect).part(offset, end)
-        reader.last_entry = is_last
-        return python_reader.load_payload(reader, key, start), reader.offset
-
-    data = memoryview(len(body).to_bytes(8, "little") + body)
-    entries, *arrays = parse_blob(data, dialect, "blob", None, None, load)
-    expected = python_reader.parse(body, dialect)
-    assert [row[:3] for row in entries] == [(e.key, e.offset, e.nbytes) for e in expected.entries]
-    assert arrays == [expected.import_tree_row_ptr, expected.import_tree_child_indices]
 
 
 def test_blob_without_memory_is_an_error_of_memory(tmp_path) -> None:

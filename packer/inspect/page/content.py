@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from runtime.abi import IMPORT_TREE_KEY, LIB_KEY
-from runtime.import_tree import children_of
+from runtime.blob import children_of
 from runtime.serial.library_metadata import KNOWN
 
 from ...files.text import visible

@@ -53,6 +53,8 @@ int blob_skip_header(struct reader *reader);
 
 /* Store the CRC-32 of the structure of a blob (runtime/blob.py, structure_of). Returns 0. */
 int blob_structure(const struct blob *blob, uint32_t *crc);
+/* Compare it with the one that the library lists. Returns 0, or -1 with BlobFormatError. */
+int blob_check_structure(const struct reader *reader, const struct blob *blob, uint32_t expected);
 
 /* Call `link` for each import of each node: nodes are the entries without _import_tree, by their
  * index there; each child once, in import order. Without a tree there is none: the library then

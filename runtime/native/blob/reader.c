@@ -11,8 +11,17 @@
 #include "abi/text.h"
 #include "blob/key.h"
 
+static _Thread_local size_t last_place;
+
+size_t reader_take_place(void) {
+  size_t place = last_place;
+  last_place = 0;
+  return place;
+}
+
 int reader_fail(const struct reader *self, size_t at, const char *format, ...) {
   struct text text = {0};
+  last_place = at;
   va_list values;
   va_start(values, format);
   char *what = heap_format_list(format, values);

@@ -36,6 +36,9 @@ static inline size_t reader_remaining(const struct reader *self) {
 __attribute__((format(printf, 3, 4))) int reader_fail(const struct reader *self, size_t at,
                                                       const char *format, ...);
 
+/* Return `at` of this thread's last reader_fail, once; then 0. */
+size_t reader_take_place(void);
+
 /* Each returns 0, or -1 with the error raised. `what` is the name of the bytes in messages. */
 int reader_raw(struct reader *self, uint64_t nbytes, const char *what, const uint8_t **bytes);
 int reader_u64(struct reader *self, uint64_t *value);

@@ -57,3 +57,13 @@ int blob_structure(const struct blob *blob, uint32_t *crc) {
   *crc = output.crc;
   return 0;
 }
+
+int blob_check_structure(const struct reader *reader, const struct blob *blob, uint32_t expected) {
+  uint32_t found;
+  (void)blob_structure(blob, &found);
+  if (found == expected) return 0;
+  return reader_fail(reader, 0,
+                     "keys, sizes or import tree with CRC-32 %08lx, expected %08lx as listed in "
+                     "__packer_checksums; the file is damaged: export it again, or copy it again",
+                     (unsigned long)found, (unsigned long)expected);
+}

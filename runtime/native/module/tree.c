@@ -1,7 +1,6 @@
 /* The blob of a library becomes its module tree. */
 #include "module/tree.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,19 +34,6 @@ static int find_blob(const struct origin *origin, struct reader *reader) {
   if (num_found < 2) return num_found;
   return raised_format("LibraryLoadError", "%s: both %s and %s, expected one of them", origin->path,
                        symbols[0], symbols[1]);
-}
-
-static int check_structure(const struct reader *reader, const struct blob *blob,
-                           uint32_t expected) {
-  uint32_t found;
-  if (blob_structure(blob, &found) != 0) return -1;
-  if (found == expected) return 0;
-  return raised_format("BlobFormatError",
-                       "%s: %s at 0x0: keys, sizes or import tree with CRC-32 %08" PRIx32
-                       ", expected %08" PRIx32
-                       " as listed in __packer_checksums; the file is damaged: export it again, or "
-                       "copy it again",
-                       reader->path, reader->where, found, expected);
 }
 
 /* ---- Linking: the nodes are the blob's entries, without _import_tree */
@@ -111,7 +97,7 @@ static dso_module *build(struct reader *reader, struct span manifest, dso_module
   dso_module *root = NULL;
   if (blob_skip_header(reader) != 0 || blob_parse(reader, &loaders, manifest, &blob) != 0)
     return NULL;
-  if (structure == NULL || check_structure(reader, &blob, *structure) == 0)
+  if (structure == NULL || blob_check_structure(reader, &blob, *structure) == 0)
     root = link_tree(&blob, library);
   blob_clear(&blob);
   return root;

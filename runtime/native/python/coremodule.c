@@ -116,8 +116,8 @@ static PyMethodDef core_methods[] = {
     {"crc32", core_crc32, METH_O,
      "crc32($module, data, /)\n--\n\nReturn the CRC-32 of bytes, as zlib computes it."},
     {"parse_blob", core_parse_blob, METH_VARARGS,
-     "parse_blob($module, data, dialect, where, manifest, structure, load, /)\n--\n\n"
-     "Return the entries of a blob and its import tree, or why it is refused."},
+     "parse_blob($module, data, dialect, path, where, manifest, structure, load, is_symbol, "
+     "is_eager, /)\n--\n\nReturn the entries of a blob and its import tree."},
     {"prove", core_prove, METH_O,
      "prove($module, view, /)\n--\n\n"
      "Verify the bytes of a view, if they are mapped pieces of a library; return the view."},

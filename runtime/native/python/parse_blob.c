@@ -1,8 +1,9 @@
-/* The blob of a library, parsed by the same code as in libdso.
+/* A blob, parsed by the same code as in libdso.
  *
- * libdso's loaders check the payloads of its types; their modules are freed again, since
- * Python makes its modules at their first use. Payloads that Python needs at once (the root, and a
- * library that is carried) and payloads of types that Python registered go to its loaders. */
+ * For a library, libdso's loaders check the payloads of its types; their modules are freed again,
+ * since Python makes its modules at their first use. Payloads that Python needs at once (the root,
+ * and a library that is carried) and payloads of types that Python registered go to its loaders; so
+ * do all payloads if the caller wants all modules. */
 #include "python/parse_blob.h"
 
 #include <stdlib.h>
@@ -18,6 +19,8 @@
 struct parse {
   struct blob blob;
   PyObject *load;      /* the callback for types of Python */
+  int is_eager;        /* it loads all payloads */
+  int is_symbol;       /* the nbytes header of a symbol precedes the blob */
   struct proof *proof; /* of the blob, or NULL */
 };
 
@@ -85,7 +88,7 @@ static int is_root(const struct blob *blob) {
 
 static int load(void *context, struct span key, struct reader *reader, dso_object **module) {
   const struct parse *self = context;
-  if (!is_root(&self->blob) && !key_is(key, "shared_library")) {
+  if (!self->is_eager && !is_root(&self->blob) && !key_is(key, "shared_library")) {
     int status = loaders.load(loaders.context, key, reader, module);
     if (status != 0) return status;
   }
@@ -144,16 +147,27 @@ static PyObject *result_of(const struct blob *blob) {
 
 /* ---- Parsing */
 
-static int check_structure(const struct blob *blob, PyObject *expected) {
-  uint32_t found;
-  if (expected == Py_None) return 0;
-  if (blob_structure(blob, &found) != 0) return -1;
-  if (found == PyLong_AsUnsignedLong(expected)) return 0;
-  return raised_format("BlobFormatError", "a structure with CRC-32 %08x", (unsigned)found);
+/* Raise BlobFormatError "<path>: <message>". The path may have no form in UTF-8, so the core does
+ * not add it. */
+static void raise_format_error(PyObject *path, const char *message) {
+  PyObject *file = PyImport_ImportModule("runtime.error"); /* imported at the first error */
+  PyObject *class = file ? PyObject_GetAttrString(file, "BlobFormatError") : NULL;
+  PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
+  if (text != NULL && path != Py_None) Py_SETREF(text, PyUnicode_FromFormat("%U: %U", path, text));
+  PyObject *args = text ? Py_BuildValue("(O)", text) : NULL;
+  PyObject *facts =
+      args ? Py_BuildValue("{sOsn}", "path", path, "offset", (Py_ssize_t)reader_take_place()) : NULL;
+  PyObject *error = class && facts ? PyObject_Call(class, args, facts) : NULL;
+  Py_XDECREF(file);
+  Py_XDECREF(class);
+  Py_XDECREF(text);
+  Py_XDECREF(args);
+  Py_XDECREF(facts);
+  if (error != NULL) exception_set(error);
 }
 
-/* The error of the core as text, unless Python raised one, or memory ran out. */
-static PyObject *refusal(uint64_t count) {
+/* Raise the error of the core, unless Python raised one. Returns NULL. */
+static PyObject *refuse(PyObject *path, uint64_t count) {
   const char *message = "no error was raised";
   char *kind = NULL;
   if (PyErr_Occurred()) {
@@ -161,28 +175,29 @@ static PyObject *refusal(uint64_t count) {
     return NULL;
   }
   int is_raised = raised_take(count, &kind, &message) > 0;
-  int has_no_memory = is_raised && strcmp(kind, "OutOfMemoryError") == 0;
-  PyObject *text = has_no_memory
-                       ? raise_no_memory()
-                       : PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
+  if (is_raised && strcmp(kind, "OutOfMemoryError") == 0) (void)raise_no_memory();
+  else raise_format_error(path, message);
   raised_free(kind);
-  return text;
+  return NULL;
 }
 
-static PyObject *parse(struct reader *reader, struct span manifest, PyObject *structure,
-                       struct parse *self) {
+static PyObject *parse(struct reader *reader, struct span manifest, PyObject *path,
+                       PyObject *structure, struct parse *self) {
   const struct blob_loader callbacks = {.context = self,
                                         .load = load,
                                         .carry = carry,
                                         .refuse = loaders.refuse,
                                         .carries_imports = carries_imports};
   uint64_t count = raised_count();
-  PyObject *result = NULL;
-  if (blob_skip_header(reader) != 0 || blob_parse(reader, &callbacks, manifest, &self->blob) != 0)
-    return refusal(count);
-  int status = check_structure(&self->blob, structure);
+  (void)reader_take_place();
+  if ((self->is_symbol && blob_skip_header(reader) != 0) ||
+      blob_parse(reader, &callbacks, manifest, &self->blob) != 0)
+    return refuse(path, count);
+  int status = 0;
+  if (structure != Py_None)
+    status = blob_check_structure(reader, &self->blob, (uint32_t)PyLong_AsUnsignedLong(structure));
   if (PyErr_Occurred()) status = -1; /* a verification, whose error a loader passed over */
-  result = status == 0 ? result_of(&self->blob) : refusal(count);
+  PyObject *result = status == 0 ? result_of(&self->blob) : refuse(path, count);
   blob_clear(&self->blob);
   return result;
 }
@@ -190,10 +205,10 @@ static PyObject *parse(struct reader *reader, struct span manifest, PyObject *st
 PyObject *core_parse_blob(PyObject *Py_UNUSED(core), PyObject *args) {
   Py_buffer data, manifest;
   const char *dialect, *where;
-  PyObject *structure;
+  PyObject *path, *structure;
   struct parse self = {.load = NULL};
-  if (!PyArg_ParseTuple(args, "y*ssz*OO:parse_blob", &data, &dialect, &where, &manifest, &structure,
-                        &self.load))
+  if (!PyArg_ParseTuple(args, "y*sOsz*OOpp:parse_blob", &data, &dialect, &path, &where,
+                        &manifest, &structure, &self.load, &self.is_symbol, &self.is_eager))
     return NULL;
   struct reader reader = {.bytes = data.buf,
                           .end = (size_t)data.len,
@@ -202,7 +217,7 @@ PyObject *core_parse_blob(PyObject *Py_UNUSED(core), PyObject *args) {
                           .dialect = strcmp(dialect, "tvm") == 0 ? DIALECT_TVM : DIALECT_TVM_FFI};
   PyObject *result =
       parse(&reader, (struct span){manifest.buf, manifest.buf != NULL ? (size_t)manifest.len : 0},
-            structure, &self);
+            path, structure, &self);
   PyBuffer_Release(&data);
   if (manifest.buf != NULL) PyBuffer_Release(&manifest);
   return result;

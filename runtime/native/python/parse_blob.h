@@ -1,11 +1,12 @@
-/* The blob of a library, parsed by the same code as in libdso. */
+/* A blob, parsed by the same code as in libdso. */
 #ifndef DSO_PACKER_PYTHON_PARSE_BLOB_H
 #define DSO_PACKER_PYTHON_PARSE_BLOB_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* parse_blob(data, dialect, where, manifest, structure, load): see runtime/_core.pyi. */
+/* parse_blob(data, dialect, path, where, manifest, structure, load, is_symbol, is_eager): see
+ * runtime/_core.pyi. */
 PyObject *core_parse_blob(PyObject *core, PyObject *args);
 
 #endif

@@ -128,7 +128,6 @@ class UnloadedLibraryModule(Module):
 
 def _tree_of(file: DataFile, node: Module, key: KeySource | None) -> Module:
     from ..blob import link_tree, parse_symbol
-    from ..lazy_tree import check_structure
 
     blobs = {name: data for name in BLOB_SYMBOLS if (data := file.data(name)) is not None}
     if len(blobs) > 1:
@@ -141,9 +140,8 @@ def _tree_of(file: DataFile, node: Module, key: KeySource | None) -> Module:
             path=file.path,
             where=symbol,
             manifest_text=file.data(MANIFEST),
+            structure=file.structure,
         )
-        if file.structure is not None:
-            check_structure(blob, file.structure, path=file.path, where=symbol)
         if key is not None:
             _decrypt(blob, key)
         root = link_tree(blob, node)

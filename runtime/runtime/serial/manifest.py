@@ -10,42 +10,24 @@ payloads whose type key has no loader, and must end exactly at the next key.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..abi import MANIFEST
 from ..error import BlobFormatError, shown
-from ..modules.opaque import OpaqueModule
 
 if TYPE_CHECKING:
     from typing import Any
 
     from ..blob import Blob
-    from ..module import Module
-    from .stream import Reader
 
 SCHEMA = 1
 
 
-class Manifest:
-    """A parsed manifest: the program that wrote the library, its machine, and the entries."""
+class Manifest(NamedTuple):
+    """A parsed manifest: the program that wrote the library, and its machine."""
 
-    def __init__(self, producer: str, target: str, ends: dict[int, tuple[str, int]]) -> None:
-        self.producer = producer
-        self.target = target
-        self._ends = ends
-
-    def carry(self, reader: Reader, type_key: str, start: int) -> Module:
-        """Read the payload of a type without a loader as an OpaqueModule.
-
-        Raises BlobFormatError if the manifest does not list the entry, or lists a wrong length.
-        """
-        key, end = self._ends.get(start, ("", 0))
-        if key != type_key or end < reader.offset:
-            raise reader.error(f"entry {type_key!r} that {MANIFEST} does not list", start)
-        module = OpaqueModule(type_key, reader.read_raw(end - reader.offset, "a payload"))
-        if not reader.ends_entry():
-            raise reader.error(f"the end of {type_key!r} in {MANIFEST}, expected the next key", end)
-        return module
+    producer: str
+    target: str
 
 
 def parse_manifest(data: bytes | memoryview, *, path: str | None = None) -> Manifest:
@@ -67,12 +49,12 @@ def _read_fields(fields: object) -> Manifest:
     schema = _size(fields, "schema")
     if schema != SCHEMA:
         raise ValueError(f"schema {schema}, expected {SCHEMA}; install a newer runtime")
-    ends = {}
     for entry in _field(fields, "entries", list, "a list"):
-        offset, nbytes = _size(entry, "offset"), _size(entry, "nbytes")
-        ends[offset] = (_field(entry, "type_key", str, "a text"), offset + nbytes)
+        _size(entry, "offset")
+        _size(entry, "nbytes")
+        _field(entry, "type_key", str, "a text")
     producer = _field(fields, "producer", str, "a text")
-    return Manifest(producer, _field(fields, "target", str, "a text"), ends)
+    return Manifest(producer, _field(fields, "target", str, "a text"))
 
 
 def _field(fields: object, name: str, kind: type, expected: str) -> Any:

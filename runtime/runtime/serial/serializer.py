@@ -10,9 +10,17 @@ siblings; every loader accepts any order with the root first (docs/decisions-run
 from __future__ import annotations
 
 from ..abi import IMPORT_TREE_KEY, LIB_KEY
-from ..blob import Blob, Entry, build_tree, check_dialect, dump, parse
+from ..blob import (
+    MAX_CHILD_INDICES,
+    MAX_MODULES,
+    Blob,
+    Entry,
+    build_tree,
+    check_dialect,
+    dump,
+    parse,
+)
 from ..error import BlobFormatError, ExportError
-from ..import_tree import MAX_CHILD_INDICES, MAX_MODULES
 from ..module import Module, preorder
 from .stream import read_chunk
 
