@@ -5,7 +5,7 @@ Types only. The code is in native/python/. One file, since the extension is one 
 
 from collections.abc import Callable
 from inspect import Signature
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 
 from .module import Module
 
@@ -446,32 +446,31 @@ def from_dlpack(source: object, /) -> TensorBase:
     """Return a Tensor that shares the memory of an array with ``__dlpack__``, or of a capsule."""
 
 @final
-class CallSequence:
-    """A sequence of calls, bound once to tensors; it runs without the GIL."""
+class Graph:
+    """A checked graph of operators; bound to functions and memory it can run."""
 
-    def __new__(
-        cls, tensors: list[Any], calls: list[tuple[str, Any, tuple[int, ...]]]
-    ) -> CallSequence:
-        """Bind `tensors`, one per slot, and `calls`, each a (name, callable, slots).
+    inputs: Final[tuple[str, ...]]
+    functions: Final[frozenset[str]]
+    devices: Final[list[Device]]
 
-        With None for its callable, a call copies the first slot's tensor to the second's.
+    def __new__(cls, source: str | Callable[..., Any], where: str = "graph") -> Graph:
+        """Parse graph JSON, or read the metadata that a library's function returns.
+
+        `inputs` are the names by index, `functions` those of the operators, and `devices` have
+        arrays of the bound graph. Raises BlobFormatError, where `where` is the graph's name.
         """
-    def run(self, stop: int = ..., /) -> None:
-        """Make all calls in order, or only those before index `stop`."""
-    def time(self, rounds: int, /) -> list[float]:
-        """Make all calls `rounds` times; return the mean seconds of each call."""
-    def is_fit(self, slot: int, tensor: Any, /) -> bool:
-        """Return True if the calls may use this tensor, of the slot's shape, type and device.
+    def set_params(self, params: dict[str, Any], where: str, /) -> None:
+        """Check parameters, all Tensors; set them if the graph is bound.
 
-        The tensor must be compact. It must be writable if a function declares that it writes to
-        the slot. On the CPU it must be aligned to 64 bytes if a function of the slot has no C
-        declaration, because such code may rely on TVM's alignment.
+        Raises BlobFormatError, and sets none, if the graph has no such input, or one of another
+        shape or data type.
         """
-    def bind(self, slot: int, tensor: Any, /) -> None:
-        """Bind a slot to this tensor; raise ValueError unless `is_fit` accepts it."""
-
-def call_for_address(function: Any, /, *ints: int) -> int | None:
-    """Call a function with integers; return the address that it returns, or None."""
+    def bind(self, find: Callable[[str], Any], devices: list[Device], /) -> None:
+        """Allocate the arrays on devices; ``find(name)`` returns an operator, or None."""
+    def call(self, name: str, /, *args: str | int | Any) -> Any:
+        """Call a function of the bound graph: a name of TVM's GraphModule."""
+    def time(self, rounds: int, /) -> list[tuple[str, str, float]]:
+        """Run the bound graph; return name, function and mean seconds of each operator."""
 
 def handle_at(function: Function, address: int, kind: str | None, /) -> Handle | None:
     """Return a Handle that releases nothing, or None for the address 0.
@@ -491,11 +490,6 @@ def memory_at(address: int, nbytes: int, owner: object, /) -> memoryview:
     If `nbytes` is -1, the view ends before the first NUL. Raises ValueError if the address is
     NULL or if the bytes extend beyond the image's segment that contains the address.
     """
-
-def tensor_view(
-    tensor: TensorBase, shape: tuple[int, ...], dtype_code: tuple[int, int, int], /
-) -> Any:
-    """Return a Tensor of another shape over the memory of `tensor`, which it keeps."""
 
 def tensor_nbytes(shape: tuple[int, ...], dtype_code: tuple[int, int, int], /) -> int:
     """Return the size of a compact tensor in bytes; elements below a byte are packed.

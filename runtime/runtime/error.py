@@ -293,7 +293,12 @@ def from_text(class_name: str, text: str) -> PackerError | None:
     """
     if class_name == "DeviceError":
         return DeviceError.from_text(text)
-    return OutOfMemoryError(text) if class_name == "OutOfMemoryError" else None
+    if class_name == "FunctionNotFoundError":  # of which the text quotes the name first
+        return FunctionNotFoundError(text, name=text.partition("'")[2].partition("'")[0], module="")
+    for known in (BlobFormatError, OutOfMemoryError, PackerError):
+        if class_name == known.__name__:
+            return known(text)
+    return None
 
 
 def shown(value: object) -> str:

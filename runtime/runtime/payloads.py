@@ -63,9 +63,12 @@ class Payloads:
             if self._is_complete:
                 return None
             prefix = f"{self._path}: " if self._path else ""
-            text = f"{prefix}{self._where} at {start:#x}: {error.message}"
-            facts = {"type_key": error.type_key, "known": error.known, "path": self._path}
-            raise LoaderNotFoundError(text, **facts) from None
+            raise LoaderNotFoundError(
+                f"{prefix}{self._where} at {start:#x}: {error.message}",
+                type_key=error.type_key,
+                known=error.known,
+                path=self._path,
+            ) from None
         except PackerError:
             raise
         except Exception as error:

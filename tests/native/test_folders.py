@@ -27,6 +27,7 @@ MAY_INCLUDE = {
     "dso": {"abi", "scan", "device", "threads", "library", "module"},
     "python": {
         *("abi", "scan", "elf", "device", "threads", "vm", "library", "blob", "graph", "module"),
+        "types",
     },
 }
 

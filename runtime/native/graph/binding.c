@@ -217,8 +217,7 @@ static int make_slots(struct binding *self, const struct operator_finder *finder
     self->slots[i].tensor = self->own[i]->tensor;
     status = call_devices_add(&self->devices, self->own[i]->tensor.device);
     if (status != 0)
-      (void)raised_format("ValueError", "CallSequence: expected at most %d devices",
-                          CALLS_MAX_DEVICES);
+      (void)raised_format("ValueError", "a graph: expected at most %d devices", CALLS_MAX_DEVICES);
   }
   return status;
 }

@@ -68,8 +68,8 @@ static inline int binding_is_view(const struct binding *self, size_t entry) {
   return self->roots[entry] != entry;
 }
 
-/* Make the calls before `stop`. Returns 0, or -1 with the error raised. */
-int binding_run(struct binding *self, size_t stop);
+/* Make the calls from `first` to before `stop`. Returns 0, or -1 with the error raised. */
+int binding_run(struct binding *self, size_t first, size_t stop);
 
 /* Choose the device of each entry (memory.c): the first of its kind; without a kind the first, or
  * the CPU. Returns 0, or -1 with DeviceError raised. */

@@ -1,12 +1,8 @@
-/* Calls that were bound once to tensors: running and timing them. */
-#define _GNU_SOURCE
+/* Calls that were bound once to tensors: running them. */
 #include "graph/calls.h"
-
-#include <time.h>
 
 #include "abi/dlpack.h"
 #include "abi/strides.h"
-#include "device/device_api.h"
 #include "device/tensor_object.h"
 
 static inline int call_one(const struct call *call) {
@@ -20,33 +16,6 @@ size_t calls_run(const struct call *calls, size_t count) {
   size_t i = 0;
   while (i < count && call_one(&calls[i]) == 0) i++;
   return i;
-}
-
-static double seconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* Work on a device may still run after the call returned. */
-static int wait_for(const struct call_devices *devices) {
-  for (int i = 0; i < devices->count; i++) {
-    const struct device_api *api = device_api(devices->items[i].device_type);
-    if (api == NULL || api->sync(devices->items[i].device_id) != 0) return -1;
-  }
-  return 0;
-}
-
-size_t calls_time(const struct call *calls, size_t count, const struct call_devices *devices,
-                  double *seconds) {
-  double before = seconds_now();
-  for (size_t i = 0; i < count; i++) {
-    if (call_one(&calls[i]) != 0 || wait_for(devices) != 0) return i;
-    double after = seconds_now();
-    seconds[i] += after - before;
-    before = after;
-  }
-  return count;
 }
 
 int calls_copy(void *handle, const dso_any *args, int32_t count, dso_any *result) {

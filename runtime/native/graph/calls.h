@@ -31,10 +31,6 @@ struct call_devices {
 /* Make `count` calls. Returns the index of the one that failed, or `count`. */
 size_t calls_run(const struct call *calls, size_t count);
 
-/* The same, and add the duration of each call, with its work on devices, to `seconds`. */
-size_t calls_time(const struct call *calls, size_t count, const struct call_devices *devices,
-                  double *seconds);
-
 /* TVM's __copy between devices, as a safe call: source and destination. */
 int calls_copy(void *handle, const dso_any *args, int32_t count, dso_any *result);
 

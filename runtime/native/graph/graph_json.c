@@ -1,4 +1,17 @@
-/* TVM's graph JSON (runtime/graph/json.py describes it): the whole, its inputs and its outputs. */
+/* TVM's graph JSON (TVM, graph_executor.h): the whole, its inputs and its outputs.
+ *
+ *     nodes         one per operator or input, each after the nodes that it reads:
+ *                   {"op": "null", "name": ..., "inputs": []}                        an input
+ *                   {"op": "tvm_op", "name": ..., "inputs": [[node, output, version], ...],
+ *                    "attrs": {"func_name", "num_inputs", "num_outputs", "flatten_data"}}
+ *     arg_nodes     the inputs' nodes, in the order of their indices
+ *     heads         the outputs: [node, output, version]
+ *     node_row_ptr  the first entry of each node's outputs; at the end the number of entries
+ *     attrs         per entry: "shape" list_shape, "dltype" list_str, "storage_id" list_int, and
+ *                   optionally "device_index" list_int (DLDeviceType) and "storage_scope" list_str
+ *
+ * An entry is one array. Entries with one storage_id share their memory. Other attributes are
+ * ignored. */
 #include <stdarg.h>
 #include <stdlib.h>
 

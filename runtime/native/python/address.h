@@ -1,12 +1,9 @@
-/* Functions that return a bare address, for linked parameters and the metadata of a model. */
+/* Views of the memory at an address that a library returned, and the addresses of buffers. */
 #ifndef DSO_PACKER_PYTHON_ADDRESS_H
 #define DSO_PACKER_PYTHON_ADDRESS_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-
-/* call_for_address(function, *ints): returns an int, or None for NULL. */
-PyObject *address_of_call(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 /* memory_at(address, nbytes, owner): returns a read-only view. If nbytes is -1, the view ends
  * before the first NUL. The address comes from a library and is trusted as its code is. */

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "python/call/call_sequence.h"
 #include "python/built_in.h"
 #include "python/copy_range.h"
 #include "scan/crc32.h"
@@ -12,6 +11,7 @@
 #include "python/device_code.h"
 #include "python/elf_file.h"
 #include "python/embedder.h"
+#include "python/graph.h"
 #include "library/import_cache.h"
 #include "library/left_out.h"
 #include "library/provided.h"
@@ -25,7 +25,6 @@
 #include "python/span.h"
 #include "python/system_library.h"
 #include "python/tensor/tensor.h"
-#include "python/tensor/view.h"
 #include "python/tensor/make.h"
 #include "python/bytecode.h"
 #include "python/virtual_machine.h"
@@ -96,9 +95,6 @@ static PyObject *core_has_variable(PyObject *Py_UNUSED(module), PyObject *name) 
 }
 
 static PyMethodDef core_methods[] = {
-    {"call_for_address", (PyCFunction)(void (*)(void))address_of_call, METH_FASTCALL,
-     "call_for_address($module, function, /, *ints)\n--\n\n"
-     "Call a function with integers; return the address that it returns, or None."},
     {"handle_at", handle_at, METH_VARARGS,
      "handle_at($module, function, address, kind, /)\n--\n\n"
      "Return a Handle that releases nothing, or None for the address 0."},
@@ -110,9 +106,6 @@ static PyMethodDef core_methods[] = {
     {"memory_at", address_view, METH_VARARGS,
      "memory_at($module, address, nbytes, owner, /)\n--\n\n"
      "Return a read-only view of memory that `owner` keeps mapped."},
-    {"tensor_view", tensor_view, METH_VARARGS,
-     "tensor_view($module, tensor, shape, dtype_code, /)\n--\n\n"
-     "Return a Tensor of another shape over the memory of `tensor`, which it keeps."},
     {"crc32", core_crc32, METH_O,
      "crc32($module, data, /)\n--\n\nReturn the CRC-32 of bytes, as zlib computes it."},
     {"parse_blob", core_parse_blob, METH_VARARGS,
@@ -192,7 +185,7 @@ static int refuse_subinterpreter(void) {
 static int core_exec(PyObject *module) {
   embedder_fill();
   PyTypeObject *const types[] = {&Library_Type,    &ElfFile_Type,       &Function_Type,
-                                 &TensorBase_Type, &CallSequence_Type,  &DeviceCode_Type,
+                                 &TensorBase_Type, &Graph_Type,         &DeviceCode_Type,
                                  &Device_Type,     &Handle_Type,        &SystemLibrary_Type,
                                  &Bytecode_Type,   &VirtualMachine_Type};
   if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;

@@ -156,7 +156,8 @@ static void raise_format_error(PyObject *path, const char *message) {
   if (text != NULL && path != Py_None) Py_SETREF(text, PyUnicode_FromFormat("%U: %U", path, text));
   PyObject *args = text ? Py_BuildValue("(O)", text) : NULL;
   PyObject *facts =
-      args ? Py_BuildValue("{sOsn}", "path", path, "offset", (Py_ssize_t)reader_take_place()) : NULL;
+      args ? Py_BuildValue("{sOsn}", "path", path, "offset", (Py_ssize_t)reader_take_place())
+           : NULL;
   PyObject *error = class && facts ? PyObject_Call(class, args, facts) : NULL;
   Py_XDECREF(file);
   Py_XDECREF(class);
@@ -207,8 +208,8 @@ PyObject *core_parse_blob(PyObject *Py_UNUSED(core), PyObject *args) {
   const char *dialect, *where;
   PyObject *path, *structure;
   struct parse self = {.load = NULL};
-  if (!PyArg_ParseTuple(args, "y*sOsz*OOpp:parse_blob", &data, &dialect, &path, &where,
-                        &manifest, &structure, &self.load, &self.is_symbol, &self.is_eager))
+  if (!PyArg_ParseTuple(args, "y*sOsz*OOpp:parse_blob", &data, &dialect, &path, &where, &manifest,
+                        &structure, &self.load, &self.is_symbol, &self.is_eager))
     return NULL;
   struct reader reader = {.bytes = data.buf,
                           .end = (size_t)data.len,

@@ -13,24 +13,22 @@ Every method is also a function of the module: ``executor["set_input"]("data", a
 
 from __future__ import annotations
 
+from .._core import Device, Function, Graph
 from ..abi import RUNNABLE
-from ..error import PackerError, listed
 from ..module import Module
 from ..tensors.params import load_param_dict
-from ..tensors.tensor import Tensor, empty, readable
-from .binding import GraphBinding
-from .graph import NOP, Graph
-from .json import parse_graph
-from .params import check_params, linked_params, matching
+from ..tensors.tensor import Tensor, readable, tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from .profile import Profile
     from .timing import BenchmarkResult
 
+# TVM, tvm_lookup_linked_param: the function of a library that returns the address of a storage_id.
+_LOOKUP_LINKED_PARAM = "_lookup_linked_param"
 _FUNCTIONS = (
     *("set_input", "set_input_zero_copy", "set_output_zero_copy", "run", "get_output"),
     *("get_input", "get_num_outputs", "get_num_inputs", "get_input_index", "get_output_index"),
@@ -66,7 +64,7 @@ def create(graph_json: str, library: Module, *devices: Any) -> GraphExecutor:
     OutOfMemoryError
         The arrays exceed the address space.
     """
-    return GraphExecutor(parse_graph(graph_json), [library], devices)
+    return GraphExecutor(Graph(graph_json), [library], devices)
 
 
 class GraphExecutor(Module):
@@ -75,10 +73,10 @@ class GraphExecutor(Module):
     Parameters
     ----------
     graph : Graph
-        The checked graph.
-    libraries : sequence of Module
+        The checked graph, which is bound here.
+    libraries : iterable of Module
         The modules that have the operators, or their imports; the first match is used.
-    devices : sequence of Device
+    devices : iterable of Device
         The devices of the arrays.
 
     Notes
@@ -94,13 +92,11 @@ class GraphExecutor(Module):
     property_mask = RUNNABLE
 
     def __init__(
-        self, graph: Graph, libraries: Sequence[Module], devices: Sequence[Any] = ()
+        self, graph: Graph, libraries: Iterable[Module], devices: Iterable[Any] = ()
     ) -> None:
         self._graph = graph
-        self._binding = GraphBinding(graph, libraries, devices)
-        self._unset = dict.fromkeys(graph.inputs)
-        self._params: set[str] = set()
-        self.set_params(linked_params(graph, libraries))
+        libraries = list(libraries)
+        graph.bind(lambda name: _find(libraries, name), [Device(device) for device in devices])
 
     # ---- inputs
 
@@ -124,13 +120,9 @@ class GraphExecutor(Module):
             The array is of another shape or data type.
         """
         if key is not None:
-            inputs = {self._graph.input_name(key): value, **inputs}
-        for given, array in inputs.items():
-            name = self._graph.input_name(given)
-            entry = self._graph.inputs[name]
-            array = readable(array)
-            self._binding.copy(entry, self._checked(f"set_input {name!r}", entry, array))
-            self._unset.pop(name, None)
+            self._graph.call("set_input", key, readable(value))
+        for name, array in inputs.items():
+            self._graph.call("set_input", name, readable(array))
 
     def set_input_zero_copy(self, key: str | int, value: Any) -> None:
         """Bind an input to an array of the caller, which the next runs read without a copy.
@@ -143,14 +135,7 @@ class GraphExecutor(Module):
             Its shape or data type differs; it is read-only, and an operator writes to it; or it
             is not aligned to 64 bytes, and an operator that TVM compiled reads it.
         """
-        name = self._graph.input_name(key)
-        entry = self._graph.inputs[name]
-        if not self._binding.bind(
-            entry, self._checked(f"set_input_zero_copy {name!r}", entry, value)
-        ):
-            text = f"set_input_zero_copy {name!r}: expected memory {_FITNESS}; set_input copies"
-            raise ValueError(text)
-        self._unset.pop(name, None)
+        self._graph.call("set_input_zero_copy", key, tensor(value))
 
     def get_input(self, key: str | int) -> Tensor:
         """Return an input's array: a view, not a copy.
@@ -160,10 +145,8 @@ class GraphExecutor(Module):
         KeyError, IndexError
             There is no such input.
         """
-        return self._binding.arrays[self._graph.inputs[self._graph.input_name(key)]]
-
-    def _checked(self, what: str, entry: int, array: Any) -> Tensor:
-        return matching(what, self._graph.entries[entry], array)
+        found: Tensor = self._graph.call("get_input", key)
+        return found
 
     def get_num_inputs(self) -> int:
         """Return the number of inputs, parameters included."""
@@ -171,14 +154,13 @@ class GraphExecutor(Module):
 
     def get_input_index(self, name: str) -> int:
         """Return an input's index, or -1."""
-        known = self._graph.find_input(name)
-        return -1 if known is None else list(self._graph.inputs).index(known)
+        index: int = self._graph.call("get_input_index", name)
+        return index
 
     def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
         """Return shapes and data types by name, of the inputs that are not parameters."""
-        arrays = {n: self.get_input(n) for n in self._graph.inputs if n not in self._params}
-        shapes = {name: array.shape for name, array in arrays.items()}
-        return shapes, {name: array.dtype for name, array in arrays.items()}
+        rows = self._graph.call("get_input_info")
+        return {name: shape for name, shape, _ in rows}, {name: dtype for name, _, dtype in rows}
 
     # ---- parameters
 
@@ -200,12 +182,7 @@ class GraphExecutor(Module):
         BlobFormatError
             The graph has no such input, or one of another shape or data type; none was set.
         """
-        for name, array in check_params(self._graph, params, where).items():
-            entry = self._graph.inputs[name]
-            if not self._binding.bind(entry, array):
-                self._binding.copy(entry, array)
-            self._params.add(name)
-            self._unset.pop(name, None)
+        self._graph.set_params({name: tensor(array) for name, array in params.items()}, where)
 
     def share_params(self, other: GraphExecutor, params: bytes | bytearray | memoryview) -> None:
         """Use parameters of another executor, without a copy.
@@ -245,19 +222,17 @@ class GraphExecutor(Module):
         """
         if inputs:
             self.set_input(**inputs)
-        if self._unset:
-            names = listed(list(self._unset))
-            raise PackerError(f"inputs of the graph that are not set: {names}; use set_input")
-        self._binding.sequence.run()
+        self._graph.call("run")
 
     def get_num_outputs(self) -> int:
         """Return the number of outputs."""
-        return len(self._graph.outputs)
+        count: int = self._graph.call("get_num_outputs")
+        return count
 
     def get_output_index(self, name: str) -> int:
         """Return the index of the output that a node of this name computes, or -1."""
-        entries = {e for node in self._graph.nodes if node.name == name for e in node.outputs}
-        return next((i for i, e in enumerate(self._graph.outputs) if e in entries), -1)
+        index: int = self._graph.call("get_output_index", name)
+        return index
 
     def get_output(self, index: int, out: Any = None) -> Tensor:
         """Return an output.
@@ -281,11 +256,12 @@ class GraphExecutor(Module):
         ValueError
             `out` is of another shape or data type.
         """
-        entry = self._graph.output(index)
-        if out is None:
-            return self._binding.arrays[entry]
-        target = self._checked(f"get_output {index}: out", entry, out)
-        return target.copy_from(self._binding.arrays[entry])
+        return self._output("get_output", index, out)
+
+    def _output(self, function: str, key: str | int, out: Any) -> Tensor:
+        given = () if out is None else (tensor(out),)
+        found: Tensor = self._graph.call(function, key, *given)
+        return given[0] if given else found
 
     def set_output_zero_copy(self, index: int, value: Any) -> None:
         """Bind an output to an array of the caller, which the next runs write.
@@ -298,14 +274,7 @@ class GraphExecutor(Module):
             Its shape or data type differs, it is read-only, it is not aligned to 64 bytes and TVM
             compiled its operator, or the output is an input.
         """
-        entry = self._graph.output(index)
-        array = self._checked(f"set_output_zero_copy {index}", entry, value)
-        if self._binding.is_view(entry) or entry in self._graph.inputs.values():
-            raise ValueError(
-                f"set_output_zero_copy {index}: the output shares another array's memory"
-            )
-        if array.readonly or not self._binding.bind(entry, array):
-            raise ValueError(f"set_output_zero_copy {index}: expected memory {_FITNESS}")
+        self._graph.call("set_output_zero_copy", index, tensor(value))
 
     # ---- debugging
 
@@ -326,13 +295,7 @@ class GraphExecutor(Module):
         ValueError
             `out` is of another shape or data type.
         """
-        index = self._graph.node_index(node)
-        entry = self._graph.nodes[index].outputs[0]
-        self._binding.sequence.run(self._binding.stops[index])
-        found = self._binding.arrays[entry]
-        if out is None:
-            return empty(found.shape, found.dtype_code).copy_from(found)
-        return self._checked(f"debug_get_output {node!r}: out", entry, out).copy_from(found)
+        return self._output("debug_get_output", node, out)
 
     def profile(self, number: int = 10) -> Profile:
         """Run the graph several times, and measure each operator.
@@ -355,12 +318,7 @@ class GraphExecutor(Module):
         from .profile import OperatorTime, Profile
 
         self.run()
-        seconds = self._binding.sequence.time(number)
-        called = [n for n in self._graph.nodes if n.function not in (None, NOP)]
-        return Profile(
-            OperatorTime(node.name, str(node.function), took)
-            for node, took in zip(called, seconds, strict=True)
-        )
+        return Profile(OperatorTime(*row) for row in self._graph.time(number))
 
     def time_evaluator(
         self, name: str, *, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0.0
@@ -368,7 +326,7 @@ class GraphExecutor(Module):
         """Do as `Module.time_evaluator`; a call ends when the devices have finished."""
         from .timing import time_evaluator
 
-        function, devices = self[name], self._binding.devices
+        function, devices = self[name], self._graph.devices
 
         def until_done(*args: Any) -> None:
             function(*args)
@@ -395,4 +353,10 @@ class GraphExecutor(Module):
         return "run"
 
 
-_FITNESS = "aligned to 64 bytes for operators of TVM, writable where one writes"
+def _find(libraries: list[Module], name: str) -> Callable[..., Any] | None:
+    """Find an operator; or the function of linked parameters, if a library has it."""
+    for library in libraries:
+        if (function := library._find(name)) is not None:
+            is_wanted = name != _LOOKUP_LINKED_PARAM or isinstance(function, Function)
+            return function if is_wanted else None
+    return None

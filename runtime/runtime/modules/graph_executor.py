@@ -6,6 +6,7 @@ AotExecutorFactory     u64 n, vector<string> names, n x NDArray, string module_n
 
 from __future__ import annotations
 
+from .._core import Graph
 from ..abi import BINARY_SERIALIZABLE
 from ..error import BlobFormatError
 from ..module import Module
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..graph.executor import GraphExecutor
-    from ..graph.graph import Graph
     from ..serial.stream import Reader, Writer
     from ..tensors.tensor import Tensor
 
@@ -79,7 +79,7 @@ class AotExecutorFactory(Module):
 
         graph, params = self.check()
         executor = GraphExecutor(graph, self._imports, devices)
-        executor.set_params(params)
+        executor.set_params(params, self._where)
         return executor
 
     def check(self) -> tuple[Graph, dict[str, Tensor]]:
@@ -99,11 +99,10 @@ class AotExecutorFactory(Module):
         FunctionNotFoundError
             The imports lack ``get_c_metadata``.
         """
-        from ..graph.params import check_params
-
         graph, weights = self._graph(), self.weights
-        found = {name: weights[name] for name in graph.inputs if name in weights}
-        return graph, check_params(graph, found, self._where)
+        params = {name: weights[name] for name in graph.inputs if name in weights}
+        graph.set_params(params, self._where)
+        return graph, params
 
     @property
     def _where(self) -> str:
@@ -124,9 +123,7 @@ class AotExecutorFactory(Module):
 
     def _graph(self) -> Graph:
         """Return the metadata of the library as a graph of one operator."""
-        from ..graph.aot_metadata import GET_C_METADATA, read_aot_graph
-
-        return read_aot_graph(self[GET_C_METADATA])
+        return Graph(self["get_c_metadata"])
 
     def find_function(self, name: str) -> Callable[..., Any] | None:
         """Find the function that makes executors, or a method by TVM's name."""
@@ -184,24 +181,17 @@ class GraphExecutorFactory(AotExecutorFactory):
         return GraphExecutorFactory(self.graph_json, params, self.module_name)
 
     def _graph(self) -> Graph:
-        from ..graph.json import parse_graph
-        from ..graph.params import check_params
-
-        graph = parse_graph(self.graph_json, where=self._where)
-        check_params(graph, self.params, self._where)  # all of them; weights may differ
+        graph = Graph(self.graph_json, self._where)
+        graph.set_params(self.params, self._where)  # checks all of them; weights may differ
         return graph
 
     @property
     def own_callees(self) -> frozenset[str]:
         """The functions of the operators; none of a malformed graph, which `create` refuses."""
-        from ..graph.graph import COPY, NOP
-        from ..graph.json import parse_graph
-
         try:
-            nodes = parse_graph(self.graph_json).nodes
+            return Graph(self.graph_json).functions
         except BlobFormatError:
             return frozenset()
-        return frozenset(node.function for node in nodes if node.function is not None) - {NOP, COPY}
 
     def get_graph_json(self) -> str:
         """Return the graph JSON."""

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import runtime
-from runtime._core import tensor_view
 
 from ...support import needs
 from ...support.graphs import factory, graph, null, op
@@ -106,14 +105,3 @@ def test_a_device_that_is_not_there() -> None:
     """The driver's error states the missing device."""
     with pytest.raises(runtime.DeviceError, match="opencl:9"):
         runtime.graph_executor.create(json.dumps(two_devices()), Operators(), "opencl:9")
-
-
-def test_a_view_of_a_tensor() -> None:
-    """It keeps the memory, is read-only where that is, and no larger."""
-    base = runtime.tensor(X.copy())
-    view = tensor_view(base, (3, 2), (2, 32, 1))
-    del base
-    assert np.array_equal(view.numpy(), X.reshape(3, 2))
-    assert tensor_view(runtime.tensor(bytes(4)), (4,), (1, 8, 1)).readonly
-    with pytest.raises(ValueError, match="expected 28 bytes of compact memory"):
-        tensor_view(view, (7,), (2, 32, 1))

@@ -1,5 +1,6 @@
 /* The metadata of a model that was compiled ahead of time: a C structure in its library, which
- * get_c_metadata returns (runtime/graph/aot_metadata.py describes it). */
+ * get_c_metadata returns. Pointers are trusted, as the code is. Counts are bounded, and by the image
+ * if the arrays are in one, so that metadata of another layout is refused. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdint.h>
@@ -11,7 +12,7 @@
 #include "abi/segment.h"
 #include "types/graph/graph_executor.h"
 
-static const char NAME[] = "get_c_metadata";
+static const char NAME[] = AOT_METADATA;
 
 /* TVM, metadata_types.h */
 struct tensor_info {
@@ -188,18 +189,13 @@ static int read_metadata(struct graph *graph, const struct metadata *metadata) {
   return read_all(graph, metadata, names) == 0 ? make_nodes(graph, metadata, names) : -1;
 }
 
-int aot_graph_read(struct graph *graph, dso_module *factory) {
-  dso_function *function;
+int aot_graph_read(struct graph *graph, dso_function *get_c_metadata) {
   const void *address;
   *graph = (struct graph){0};
-  int status = module_find(factory, NAME, &function);
-  if (status == 0) return module_not_found(factory, NAME);
-  if (status < 0) return -1;
-  status = call_for_address(function, NAME, NULL, &address);
+  int status = call_for_address(get_c_metadata, NAME, NULL, &address);
   if (status == 0 && address == NULL)
     status = raised_format("BlobFormatError", "%s: found no metadata", NAME);
   if (status == 0) status = read_metadata(graph, address);
-  dso_function_release(function);
   if (status != 0) graph_free(graph);
   return status;
 }

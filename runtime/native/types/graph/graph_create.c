@@ -71,8 +71,17 @@ static int find_params(struct factory *self, const struct graph *graph, struct p
   return status < 0 ? -1 : 0;
 }
 
+static int read_metadata(dso_module *factory, struct graph *graph) {
+  dso_function *function;
+  int status = module_find(factory, AOT_METADATA, &function);
+  if (status <= 0) return status == 0 ? module_not_found(factory, AOT_METADATA) : -1;
+  status = aot_graph_read(graph, function);
+  dso_function_release(function);
+  return status;
+}
+
 static int read_graph(struct factory *self, struct graph *graph) {
-  if (self->graph_json.data == NULL) return aot_graph_read(graph, &self->module);
+  if (self->graph_json.data == NULL) return read_metadata(&self->module, graph);
   if (graph_parse(graph, self->graph_json, self->where) != 0) return -1;
   if (graph_check_params(graph, self->where, self->arrays) == 0) return 0;
   graph_free(graph);
@@ -92,7 +101,9 @@ static int make(struct factory *self, const DLDevice *devices, int num_devices, 
   struct graph_executor *executor = NULL;
   if (read_graph(self, &graph) != 0) return -1;
   int status = find_params(self, &graph, &params);
-  if (status == 0) executor = graph_executor_new(&graph, &self->module, devices, num_devices);
+  struct operator_finder finder = graph_operators(&self->module);
+  if (status == 0)
+    executor = graph_executor_new(&graph, &finder, self->module.owner, devices, num_devices);
   else graph_free(&graph);
   status = executor != NULL ? set_params(executor, &params) : -1;
   params_free(&params);

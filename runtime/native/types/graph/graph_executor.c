@@ -50,29 +50,29 @@ const struct graph_executor *graph_executor_of(const dso_any *value) {
                                                           : NULL;
 }
 
-static int make(struct graph_executor *self, dso_module *factory, const DLDevice *devices,
-                int num_devices) {
-  struct operator_finder finder = graph_operators(factory);
+static int make(struct graph_executor *self, const struct operator_finder *finder,
+                const DLDevice *devices, int num_devices) {
   self->is_set = heap_new_zeroed(self->graph.num_inputs + 1, 1);
   self->is_param = heap_new_zeroed(self->graph.num_inputs + 1, 1);
   if (self->is_set == NULL || self->is_param == NULL)
     return raised_format("OutOfMemoryError", "no memory for a graph");
-  if (binding_make(&self->binding, &self->graph, &finder, devices, num_devices) != 0) return -1;
-  return graph_set_linked(self, factory);
+  if (binding_make(&self->binding, &self->graph, finder, devices, num_devices) != 0) return -1;
+  return graph_set_linked(self, finder);
 }
 
-struct graph_executor *graph_executor_new(struct graph *graph, dso_module *factory,
-                                          const DLDevice *devices, int num_devices) {
+struct graph_executor *graph_executor_new(struct graph *graph, const struct operator_finder *finder,
+                                          dso_object *owner, const DLDevice *devices,
+                                          int num_devices) {
   static const char key[] = "GraphExecutor";
   struct graph_executor *self =
-      module_new(&executor_type, (struct span){key, sizeof key - 1}, sizeof *self, factory->owner);
+      module_new(&executor_type, (struct span){key, sizeof key - 1}, sizeof *self, owner);
   if (self == NULL) {
     graph_free(graph);
     return NULL;
   }
   self->graph = *graph;
   *graph = (struct graph){0};
-  if (make(self, factory, devices, num_devices) == 0) return self;
+  if (make(self, finder, devices, num_devices) == 0) return self;
   module_release(&self->module);
   return NULL;
 }

@@ -1,4 +1,4 @@
-/* GraphExecutor: a module that runs a graph (runtime/graph/executor.py). */
+/* GraphExecutor: a module that runs a graph. Python holds one (python/graph.c). */
 #ifndef DSO_PACKER_TYPES_GRAPH_EXECUTOR_H
 #define DSO_PACKER_TYPES_GRAPH_EXECUTOR_H
 
@@ -12,10 +12,12 @@ struct graph_executor {
   unsigned char *is_set, *is_param; /* by input */
 };
 
-/* Make an executor of a graph, which it takes over, also on failure. Operators and linked
- * parameters are found in the imports of `factory`. NULL with the error raised. */
-struct graph_executor *graph_executor_new(struct graph *graph, dso_module *factory,
-                                          const DLDevice *devices, int num_devices);
+/* Make an executor of a graph, which it takes over, also on failure. `finder` finds operators, and
+ * the function of linked parameters; `owner` keeps what it finds, or is NULL. NULL with the error
+ * raised. */
+struct graph_executor *graph_executor_new(struct graph *graph, const struct operator_finder *finder,
+                                          dso_object *owner, const DLDevice *devices,
+                                          int num_devices);
 
 /* Set a parameter: bound, or copied if an operator needs other memory. Returns 0, or -1 raised. */
 int graph_executor_set_param(struct graph_executor *self, size_t input, dso_tensor_object *array);
@@ -37,19 +39,18 @@ dso_tensor_object *graph_as_type(const struct graph_entry *entry, dso_tensor_obj
 /* Finds the operators of an executor in the imports of a module (graph_operators.c). */
 struct operator_finder graph_operators(dso_module *factory);
 
-/* Find a function in the imports of a module, in import order. As module_find. */
-int graph_find_in_imports(dso_module *factory, const char *name, dso_function **function);
-
 /* Call a function that returns an address, with an integer unless `argument` is NULL. Returns 0 with
  * *address NULL if there is none, or -1 raised. */
 int call_for_address(dso_function *function, const char *name, const int64_t *argument,
                      const void **address);
 
 /* Set the parameters that were linked into a library (graph_linked.c). Returns 0, or -1 raised. */
-int graph_set_linked(struct graph_executor *self, dso_module *factory);
+int graph_set_linked(struct graph_executor *self, const struct operator_finder *finder);
 
-/* Read the metadata of a library as a graph of one operator (aot_metadata.c). Returns 0, or -1. */
-int aot_graph_read(struct graph *graph, dso_module *factory);
+/* Read the metadata of a library, which its function AOT_METADATA returns, as a graph of one
+ * operator (aot_metadata.c). Returns 0, or -1 raised. */
+#define AOT_METADATA "get_c_metadata"
+int aot_graph_read(struct graph *graph, dso_function *get_c_metadata);
 
 /* The functions of an executor, by name; NULL for others (graph_functions.c). */
 dso_safe_call graph_function_find(const char *name);

@@ -27,8 +27,10 @@ int graph_check_param(const struct graph *graph, const char *where, size_t input
 int graph_check_params(const struct graph *graph, const char *where,
                        const struct named_arrays *arrays);
 
-/* Set a parameter that was checked. */
+/* Set a parameter that was checked; or check and set those of a list, which `where` names. */
 int graph_set_array(struct graph_executor *self, size_t input, dso_tensor_object *array);
+int graph_set_arrays(struct graph_executor *self, const char *where,
+                     const struct named_arrays *arrays);
 
 /* get_graph_params: an Array of [name, tensor]. */
 int graph_params_array(void *handle, const dso_any *args, int32_t num_args, dso_any *result);

@@ -44,7 +44,7 @@ static int run(void *handle, const dso_any *args, int32_t num_args, dso_any *res
   struct graph_executor *self = handle;
   (void)args, (void)result;
   if (value_count("run", num_args, 0, 0) != 0 || check_set(self) != 0) return -1;
-  return binding_run(&self->binding, self->binding.num_calls);
+  return binding_run(&self->binding, 0, self->binding.num_calls);
 }
 
 static int get_num_outputs(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
@@ -177,7 +177,7 @@ static int debug_get_output(void *handle, const dso_any *args, int32_t num_args,
   if (node_of(self, args, &index) != 0) return -1;
   const struct graph_node *node = &self->graph.nodes[index];
   if (node->num_outputs == 0) return raised_format("IndexError", "range object index out of range");
-  if (binding_run(&self->binding, self->binding.stops[index]) != 0) return -1;
+  if (binding_run(&self->binding, 0, self->binding.stops[index]) != 0) return -1;
   const struct graph_entry *entry = &self->graph.entries[node->first_output];
   const dso_tensor_object *found = self->binding.arrays[node->first_output];
   if (num_args == 2) {

@@ -42,13 +42,13 @@ static int set_one(struct graph_executor *self, size_t input, dso_function *look
   return status;
 }
 
-int graph_set_linked(struct graph_executor *self, dso_module *factory) {
-  dso_function *look_up;
-  int status = graph_find_in_imports(factory, LOOKUP, &look_up);
+int graph_set_linked(struct graph_executor *self, const struct operator_finder *finder) {
+  struct operator look_up = {NULL};
+  int status = finder->find(finder->context, LOOKUP, &look_up);
   if (status <= 0) return status;
   status = 0;
   for (size_t i = 0; i < self->graph.num_inputs && status == 0; i++)
-    status = set_one(self, i, look_up);
-  dso_function_release(look_up);
+    status = set_one(self, i, (dso_function *)look_up.function);
+  object_release(&look_up.function->object);
   return status;
 }

@@ -5,16 +5,6 @@
 #include "types/graph/graph_executor.h"
 #include "module/library.h"
 
-int graph_find_in_imports(dso_module *factory, const char *name, dso_function **function) {
-  dso_module *const *imports;
-  size_t count = module_imports(factory, &imports);
-  for (size_t i = 0; i < count; i++) {
-    int status = module_find(imports[i], name, function);
-    if (status != 0) return status;
-  }
-  return 0;
-}
-
 struct search {
   const char *name;
   struct operator *found;

@@ -78,8 +78,9 @@ static int set_named(struct graph_executor *self, size_t input, dso_tensor_objec
   return status;
 }
 
-static int set_all(struct graph_executor *self, const struct named_arrays *arrays) {
-  if (graph_check_params(&self->graph, "params", arrays) != 0) return -1;
+int graph_set_arrays(struct graph_executor *self, const char *where,
+                     const struct named_arrays *arrays) {
+  if (graph_check_params(&self->graph, where, arrays) != 0) return -1;
   for (size_t i = 0; i < arrays->count; i++) {
     struct span name = {arrays->items[i].name, arrays->items[i].name_size};
     size_t input = graph_find_input(&self->graph, name);
@@ -124,7 +125,7 @@ int graph_load_params(void *handle, const dso_any *args, int32_t num_args, dso_a
   (void)result;
   if (value_count("load_params", num_args, 1, 1) != 0) return -1;
   if (read_params("load_params", args, 0, &arrays) != 0) return -1;
-  int status = set_all(handle, &arrays);
+  int status = graph_set_arrays(handle, "params", &arrays);
   named_arrays_clear(&arrays);
   return status;
 }
@@ -154,7 +155,7 @@ int graph_share_params(void *handle, const dso_any *args, int32_t num_args, dso_
                          vm_type_name(&args[0]));
   if (read_params("share_params", args, 1, &arrays) != 0) return -1;
   int status = take_from(other, &arrays);
-  if (status == 0) status = set_all(handle, &arrays);
+  if (status == 0) status = graph_set_arrays(handle, "params", &arrays);
   named_arrays_clear(&arrays);
   return status;
 }
