@@ -1,4 +1,7 @@
-"""Assembles bytecode of relax's virtual machine, and writes it as TVM does."""
+"""Assembles bytecode of relax's virtual machine, and writes it as TVM does.
+
+A small language: tests of the machine import all of it.
+"""
 
 from __future__ import annotations
 

@@ -10,19 +10,7 @@ import packer
 from runtime.modules.vm import load
 from runtime.serial.stream import Reader
 
-from ...support.vm_assembler import (
-    CONTEXT,
-    TWICE,
-    TWICE_SOURCE,
-    Code,
-    Program,
-    call,
-    doubling,
-    func,
-    packed,
-    reg,
-    ret,
-)
+from ...support.vm_assembler import *
 from ..calls import assert_equal
 
 ADD = "double add(double a, double b) { return 10 * a + b; }"

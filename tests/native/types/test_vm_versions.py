@@ -12,23 +12,7 @@ from runtime.serial.serializer import serialize
 from runtime.serial.stream import Reader, Writer, read_chunk
 
 from ...support.payloads import assert_equal, mutants
-from ...support.vm_assembler import (
-    DATA_TYPE,
-    TAGS_0_19,
-    TAGS_0_21,
-    TAGS_0_22,
-    TENSOR,
-    Code,
-    Program,
-    as_version_one,
-    call,
-    const,
-    doubling,
-    imm,
-    packed,
-    reg,
-    ret,
-)
+from ...support.vm_assembler import *
 from ...support.vm_programs import Operators
 from ..vm.test_vm_bytecode import make_program
 

@@ -13,28 +13,7 @@ from runtime.error import BytecodeError
 from runtime.modules.vm import VMExecutable, load
 from runtime.serial.stream import Reader, Writer
 
-from ...support.vm_assembler import (
-    CONTEXT,
-    DATA_TYPE,
-    FLOAT,
-    FLOAT32,
-    INT,
-    SHAPE,
-    STR,
-    TENSOR,
-    VOID,
-    Code,
-    Program,
-    branch,
-    call,
-    const,
-    func,
-    goto,
-    imm,
-    packed,
-    reg,
-    ret,
-)
+from ...support.vm_assembler import *
 
 
 def make_program() -> Program:

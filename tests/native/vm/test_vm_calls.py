@@ -10,23 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ...support.vm_assembler import (
-    CONTEXT,
-    SHAPE,
-    STR,
-    VOID,
-    Code,
-    Program,
-    branch,
-    call,
-    const,
-    func,
-    goto,
-    imm,
-    packed,
-    reg,
-    ret,
-)
+from ...support.vm_assembler import *
 from ...support.vm_programs import builtin, closure_program, make, one_call
 
 

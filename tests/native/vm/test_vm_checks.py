@@ -8,20 +8,7 @@ import pytest
 import runtime
 from runtime import FunctionNotFoundError
 
-from ...support.vm_assembler import (
-    DATA_TYPE,
-    FLOAT32,
-    INT64,
-    STR,
-    Code,
-    Program,
-    call,
-    const,
-    imm,
-    packed,
-    reg,
-    ret,
-)
+from ...support.vm_assembler import *
 from ...support.vm_programs import builtin, make, one_call
 
 FLOATS = np.zeros((2, 3), "float32")

@@ -13,26 +13,7 @@ import runtime
 from runtime.modules.vm import load
 from runtime.serial.stream import Reader
 
-from ...support.vm_assembler import (
-    CONTEXT,
-    DATA_TYPE,
-    FLOAT32,
-    SHAPE,
-    STR,
-    TENSOR,
-    TWICE,
-    TWICE_SOURCE,
-    UINT8,
-    VOID,
-    Code,
-    Program,
-    call,
-    const,
-    imm,
-    packed,
-    reg,
-    ret,
-)
+from ...support.vm_assembler import *
 
 NAMES = [
     *("alloc_storage", "alloc_tensor", "make_tuple", "reshape", "shape_of", "tensor_to_shape"),

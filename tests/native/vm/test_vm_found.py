@@ -15,11 +15,7 @@ from runtime.relax.vm import VirtualMachine
 from runtime.serial.stream import Reader
 
 from ...support.paths import FOUND
-from ...support.vm_assembler import (
-    Code,
-    Program,
-    ret,
-)
+from ...support.vm_assembler import *
 
 
 def model(name: str) -> Any:

@@ -18,22 +18,7 @@ from runtime.modules.vm import load
 from runtime.serial.stream import Reader
 
 from ...support.paths import FOUND
-from ...support.vm_assembler import (
-    CONTEXT,
-    SHAPE,
-    VOID,
-    Code,
-    Program,
-    branch,
-    call,
-    const,
-    func,
-    goto,
-    imm,
-    packed,
-    reg,
-    ret,
-)
+from ...support.vm_assembler import *
 
 
 def loop() -> Any:

@@ -12,27 +12,7 @@ import pytest
 
 import runtime
 
-from ...support.vm_assembler import (
-    CONTEXT,
-    DATA_TYPE,
-    FLOAT32,
-    SHAPE,
-    STR,
-    TENSOR,
-    UINT8,
-    VOID,
-    Code,
-    Program,
-    branch,
-    call,
-    const,
-    func,
-    goto,
-    imm,
-    packed,
-    reg,
-    ret,
-)
+from ...support.vm_assembler import *
 from ...support.vm_programs import allocating, builtin, identity, make
 
 

@@ -16,30 +16,7 @@ from runtime import _core
 from runtime.modules.vm import load
 from runtime.serial.stream import Reader
 
-from ...support.vm_assembler import (
-    CONTEXT,
-    DATA_TYPE,
-    FLOAT,
-    FLOAT32,
-    INT,
-    INT64,
-    SHAPE,
-    STR,
-    TENSOR,
-    UINT8,
-    VOID,
-    Code,
-    Program,
-    branch,
-    call,
-    const,
-    func,
-    goto,
-    imm,
-    packed,
-    reg,
-    ret,
-)
+from ...support.vm_assembler import *
 
 BUILTINS = _core.vm_builtin_names()
 REGISTERS, ROUTINES, PROGRAMS = 6, 3, 40

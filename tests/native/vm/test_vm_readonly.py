@@ -14,23 +14,7 @@ import runtime
 from runtime.modules.vm import load
 from runtime.serial.stream import Reader
 
-from ...support.vm_assembler import (
-    CONTEXT,
-    SHAPE,
-    TENSOR,
-    TWICE,
-    TWICE_SOURCE,
-    VOID,
-    Code,
-    Program,
-    call,
-    const,
-    func,
-    imm,
-    packed,
-    reg,
-    ret,
-)
+from ...support.vm_assembler import *
 
 
 def readonly_array() -> Any:

@@ -10,20 +10,7 @@ import pytest
 
 import runtime
 
-from ...support.vm_assembler import (
-    CONTEXT,
-    SHAPE,
-    STR,
-    VOID,
-    Code,
-    Program,
-    call,
-    const,
-    imm,
-    packed,
-    reg,
-    ret,
-)
+from ...support.vm_assembler import *
 from ...support.vm_programs import builtin, make
 
 

@@ -15,25 +15,7 @@ from runtime import _core
 from runtime.modules.vm import load
 from runtime.serial.stream import Reader
 
-from ...support.vm_assembler import (
-    CONTEXT,
-    DATA_TYPE,
-    FLOAT,
-    INT,
-    INT64,
-    SHAPE,
-    STR,
-    TENSOR,
-    VOID,
-    Code,
-    Program,
-    call,
-    const,
-    imm,
-    packed,
-    reg,
-    ret,
-)
+from ...support.vm_assembler import *
 from ...support.vm_programs import identity, make, one_call
 
 

@@ -18,21 +18,7 @@ from runtime.serial.stream import Reader
 
 from ...support.dso_script import run_by_c, run_by_python
 from ...support.process import run_python
-from ...support.vm_assembler import (
-    INT,
-    STR,
-    TWICE,
-    TWICE_SOURCE,
-    VOID,
-    Code,
-    Program,
-    call,
-    const,
-    imm,
-    packed,
-    reg,
-    ret,
-)
+from ...support.vm_assembler import *
 
 W = np.arange(6, dtype="f4").reshape(2, 3)
 

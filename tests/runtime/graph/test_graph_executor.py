@@ -12,6 +12,7 @@ import pytest
 
 import packer
 import runtime
+from runtime._core import Graph
 
 from ...support.graph_arrays import W, X, aligned
 from ...support.graphs import factory, graph, host, null, op, sum_graph
@@ -259,3 +260,34 @@ def test_an_executor_cannot_be_exported(create, tmp_path: Path) -> None:
         packer.export_library(create(sum_graph()), tmp_path / "executor.so")
     with pytest.raises(runtime.PackerError, match="GraphExecutor"):
         pickle.dumps(create(sum_graph()))
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "match"),
+    [
+        (lambda g: g.call("run"), RuntimeError, "the graph is not bound"),
+        (lambda g: g.time(1), RuntimeError, "the graph is not bound"),
+        (lambda g: g.bind(nothing, ["cpu"] * 65), ValueError, "at most 64 devices, found 65"),
+        (lambda g: g.bind(nothing, ["paper"]), ValueError, "expected a kind and an index"),
+        (lambda g: g.set_params({1: runtime.tensor(X)}, "p"), TypeError, "names of type str"),
+        (lambda g: g.set_params({"x": X}, "p"), TypeError, "expected Tensors"),
+        (lambda g: bound(g).bind(nothing, []), RuntimeError, "the graph is bound"),
+        (lambda g: bound(g).call("walk"), TypeError, "expected a function's name"),
+        (lambda g: bound(g).call("get_output", 1.5), TypeError, "float"),
+        (lambda g: bound(g).time(0), ValueError, "expected at least 1 round, found 0"),
+    ],
+)
+def test_the_graph_of_the_core(use, error, match) -> None:
+    """Each misuse is refused: `GraphExecutor` makes none of these calls."""
+    with pytest.raises(error, match=match):
+        use(Graph(json.dumps(sum_graph())))
+
+
+def nothing(_name: str) -> None:
+    """Has no operators."""
+
+
+def bound(graph: Graph) -> Graph:
+    """The graph with operators that do nothing."""
+    graph.bind(lambda name: None if name.startswith("_") else lambda *_: None, [])
+    return graph
