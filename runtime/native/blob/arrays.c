@@ -7,6 +7,7 @@
 #include "abi/heap.h"
 #include "abi/raised.h"
 #include "abi/text.h"
+#include "scan/utf8.h"
 
 static const uint64_t PARAMS_MAGIC = UINT64_C(0xf7e58d4f05049cb7);
 
@@ -157,13 +158,25 @@ static int read_params_header(struct reader *reader) {
                      (unsigned long long)reserved);
 }
 
+static int check_params(const struct reader *reader, size_t start,
+                        const struct named_arrays *arrays) {
+  struct utf8_error error;
+  for (size_t i = 0; i < arrays->count; i++)
+    if (utf8_check(arrays->items[i].name, arrays->items[i].name_size, &error) != 0)
+      return reader_fail(reader, start, "array names, expected UTF-8");
+  if (reader_remaining(reader) == 0) return 0;
+  return reader_fail(reader, reader->offset, "%zu bytes after the last array, expected none",
+                     reader_remaining(reader));
+}
+
 int named_arrays_read_params(const void *bytes, size_t nbytes, dso_object *owner,
                              struct named_arrays *arrays) {
   struct reader reader = {.bytes = bytes, .end = nbytes, .owner = owner, .where = "params"};
   *arrays = (struct named_arrays){0};
-  if (read_params_header(&reader) != 0 || named_arrays_read(&reader, arrays) != 0) return -1;
-  if (reader_remaining(&reader) == 0) return 0;
-  named_arrays_clear(arrays);
-  return reader_fail(&reader, reader.offset, "%zu bytes after the last array, expected none",
-                     reader_remaining(&reader));
+  if (read_params_header(&reader) != 0) return -1;
+  size_t start = reader.offset;
+  if (named_arrays_read(&reader, arrays) != 0) return -1;
+  int status = check_params(&reader, start, arrays);
+  if (status != 0) named_arrays_clear(arrays);
+  return status;
 }

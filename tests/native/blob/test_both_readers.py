@@ -88,6 +88,12 @@ CASES = {
     "NUL in a name": (
         *("params", params(ndarray([4], 16), ndarray([4], 16), names=["a\0b", "a"])),
     ),
+    "name that is not UTF-8": (
+        *(
+            "params",
+            params(ndarray([4], 16), names=["a"]).replace(words(1) + b"a", words(1) + b"\xff"),
+        ),
+    ),
     "equal names": ("params", params(names=[*"abcdefghij", "k'", 'l"', "a"])),
     "empty name": ("params", params(names=["é\n" * 60, ""])),
     "text that is not UTF-8": (
