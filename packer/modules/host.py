@@ -6,7 +6,7 @@ from abc import abstractmethod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from runtime.abi import DSO_EXPORTABLE
+from runtime.abi import DSO_EXPORTABLE, RUNNABLE
 from runtime.error import ExportError
 from runtime.module import Module
 from runtime.modules.source import CarriedSourceModule, CarriedStaticLibraryModule
@@ -165,6 +165,7 @@ class RunnableModule(HostModule):
     Host code does not see imports that are added later.
     """
 
+    property_mask = RUNNABLE | DSO_EXPORTABLE
     _loaded: Module | None = None
 
     def find_function(self, name: str) -> Callable[..., Any] | None:

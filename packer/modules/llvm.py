@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from runtime.abi import DSO_EXPORTABLE, RUNNABLE
 from runtime.error import ExportError
 
 from ..declare.c_type import parse_functions
@@ -85,7 +84,6 @@ class LLVMModule(RunnableModule):
     """
 
     type_key = "llvm"
-    property_mask = RUNNABLE | DSO_EXPORTABLE
 
     def __init__(
         self,

@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..modules.c_source import CSourceModule
-from .packed import pack_conv2d as pack_conv2d
-from .packed import pack_matmul as pack_matmul
-from .packed_lowp import pack_lowp_conv2d as pack_lowp_conv2d
-from .packed_lowp import pack_lowp_matmul as pack_lowp_matmul
+from . import workspace
+from .packed import BLOCK, PANEL, conv2d_count, conv2d_parts, matmul_shape, pack_conv2d, pack_matmul
+from .packed_lowp import lowp_conv2d_count, lowp_matmul_shape, pack_lowp_conv2d, pack_lowp_matmul
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+__all__ = ["BLOCK", "INCLUDE", "PANEL", "modules", "sources", "workspace"]
+__all__ += ["conv2d_count", "conv2d_parts", "matmul_shape", "pack_conv2d", "pack_matmul"]
+__all__ += ["lowp_conv2d_count", "lowp_matmul_shape", "pack_lowp_conv2d", "pack_lowp_matmul"]
 
 #: The folder of the sources and of ``dso_operators.h``: for the option ``include`` of a module.
 INCLUDE = Path(__file__).parent

@@ -1,12 +1,6 @@
 """An assembler of relax's bytecode, in TVM's format: real TVM runs the result as well.
 
-program = Program()
-main = program.function("main", ["x"])
-storage = main.call("vm.builtin.alloc_storage", MACHINE, (16,), 0, UINT8, "global")
-y = main.call("vm.builtin.alloc_tensor", storage, 0, (4,), FLOAT32)
-main.run("twice", main.params[0], y, 4)
-main.ret(y)
-executable = program.executable()
+docs/relax.md has an example.
 """
 
 from __future__ import annotations

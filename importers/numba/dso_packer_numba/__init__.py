@@ -12,19 +12,17 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from packer import ExportError
 from packer.files.arguments import list_of
 from packer.files.progress import silent
 from packer.levels.note import mark_imported
-from runtime.error import ExportError
 
 from .blas import blas_path
 from .module import NumbaModule as NumbaModule
 from .source import Objects, Script
 
 if TYPE_CHECKING:
-    from packer.files.progress import Progress
-
-    from .source import Source
+    from .source import Progress, Source
 
 
 def from_numba(

@@ -8,10 +8,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from packer.elf.dynamic import Dynamic
-from packer.elf.image import Image, map_file
+from packer import ExportError
+from packer.elf.dynamic import read_dynamic
 from packer.files.text import path_error
-from runtime.error import ExportError
 
 from .symbols import Library, find
 
@@ -62,7 +61,7 @@ def find_blas(
         There is no library, it has not these functions, or a load would not find it.
     """
     library = path if path is not None else _of_package()
-    dynamic = Dynamic(Image(map_file(library), str(library), []))
+    dynamic = read_dynamic(library)
     library = _as_loaded(library, dynamic.linkage().soname)
     symbols = dynamic.symbols
     wanted = [_ROUTINES[part] for part in sorted(parts)]

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from packer.files.progress import Progress, silent
-
 from .code import Code, RefusedError, compile_signature, line_that_needs
 from .constructs import construct_in, line_of
 from .context import Context, compiling_for
@@ -15,7 +13,7 @@ from .describe import UnsupportedTypeError, describe, describe_argument
 from .found import Found, is_for_values
 from .internal import make_internal, resolve
 from .needs import allocates_memory, needed_by, undefined_in, why_refused
-from .source import Processor
+from .source import Processor, Progress
 from .values import Compiled, Unit, Value, Variant
 
 
@@ -30,8 +28,8 @@ def compile_functions(
     functions: Sequence[Found],
     prefix: str,
     processors: Sequence[Processor],
-    blas: Path | None = None,
-    progress: Progress = silent,
+    blas: Path | None,
+    progress: Progress,
 ) -> list[Unit]:
     """Compile functions for each processor.
 

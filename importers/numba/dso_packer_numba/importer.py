@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from packer.importers import Importer, Setting
+from packer import Importer, Setting
 
 
 class _Signature(argparse.Action):

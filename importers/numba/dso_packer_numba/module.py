@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from packer import ExportError
 from packer.files.arguments import list_of
-from packer.files.progress import Progress, silent
+from packer.files.progress import silent
 from packer.modules.host import CodeFile, HostModule, RunnableModule
-from packer.target import find_target, native_triple
-from runtime.abi import DSO_EXPORTABLE, RUNNABLE
-from runtime.error import ExportError
 
 from .blas import Blas, blas_path, find_blas, parts_of
-from .source import Objects, Processor, Source
+from .source import Objects, Processor, Progress, Source
 from .symbols import LIBRARY_FILES, SUPPORT, files, source_of
 from .wrapper import declaration_of, source
 
@@ -74,7 +72,6 @@ class NumbaModule(RunnableModule):
     """
 
     type_key = "numba"
-    property_mask = RUNNABLE | DSO_EXPORTABLE
 
     def __init__(
         self,
@@ -88,7 +85,7 @@ class NumbaModule(RunnableModule):
             name: (texts,) if isinstance(texts, str) else tuple(list_of(texts, "signatures"))
             for name, texts in (signatures or {}).items()
         }
-        self._start(Objects(functions, given, force, blas_path(blas)))
+        self._start(Objects(functions, given, force, blas_path(blas)), silent)
 
     @classmethod
     def _of(cls, made: Source, progress: Progress = silent) -> NumbaModule:
@@ -96,7 +93,7 @@ class NumbaModule(RunnableModule):
         module._start(made, progress)
         return module
 
-    def _start(self, made: Source, progress: Progress = silent) -> None:
+    def _start(self, made: Source, progress: Progress) -> None:
         self._source, self._progress = made, progress
         self._units: dict[Processor, Unit] = {}
         names = repr(sorted(made.named)) + repr([str(path) for path in made.input_files()])
@@ -130,7 +127,7 @@ class NumbaModule(RunnableModule):
     def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
         """Write the C functions that take the values of a call."""
         del object_format
-        if target.machine is not find_target(native_triple()).machine:
+        if target.machine.name != os.uname().machine:
             text = f"{self!r}: Numba compiles for this machine, expected no other target"
             raise ExportError(f"{text}, found {target.triple!r}", module=self.type_key)
         path = stem.with_name(f"{stem.name}.c")

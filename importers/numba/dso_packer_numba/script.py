@@ -15,12 +15,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from packer.files.progress import Progress, silent
+from packer import ExportError
 from packer.files.text import path_error, shown_path
-from runtime.error import ExportError
 
 if TYPE_CHECKING:
-    from .source import Processor
+    from .source import Processor, Progress
     from .values import Unit
 
 READY = b"\0ready\n"  # Numba is imported, the file is next
@@ -45,8 +44,8 @@ def run_script(
     timeout: float,
     prefix: str,
     processors: Sequence[Processor],
-    blas: Path | None = None,
-    progress: Progress = silent,
+    blas: Path | None,
+    progress: Progress,
 ) -> list[Unit]:
     """Import a file in another process, and compile its functions there.
 

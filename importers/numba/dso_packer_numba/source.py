@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from runtime.error import ExportError
+from packer import ExportError
 
 from .versions import check_installed
 
 if TYPE_CHECKING:
-    from packer.files.progress import Progress
-
     from .values import Unit
+
+Progress = Callable[[str], None]
 
 
 class Processor(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.error import ExportError
+from packer import ExportError
 
 KNOWN = ("0.67.0", "0.68.1")
 

@@ -9,19 +9,18 @@ them, and `operator` is what they exchange.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from packer import ExportError
 from packer.files.arguments import list_of
 from packer.files.progress import silent
-from runtime.error import ExportError
 
 if TYPE_CHECKING:
     import onnx
     from numpy.typing import ArrayLike
 
-    from packer.files.progress import Progress
-    from runtime.modules.vm import VMExecutable
+    from packer.relax import VMExecutable
 
     InputShapes = Mapping[str, Sequence[int | str]]
 
@@ -33,7 +32,7 @@ def from_onnx(
     *,
     input_values: Mapping[str, ArrayLike] | None = None,
     options: Sequence[str] = (),
-    progress: Progress = silent,
+    progress: Callable[[str], None] = silent,
 ) -> VMExecutable:
     """Make a tree of modules of an ONNX model: its library needs no other package.
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from packer import CSourceModule
 from packer.declare.c_text import c_string
-from packer.modules.c_source import CSourceModule
 
 from .dtypes import data_type, dtype_name
 from .operator import shape_of

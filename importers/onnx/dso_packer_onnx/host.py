@@ -7,10 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from packer import CSourceModule, ExportError, FunctionDeclaration
 from packer import operators as fast
-from packer.declare.declaration import FunctionDeclaration
-from packer.modules.c_source import CSourceModule
-from runtime.error import ExportError
 
 from .dtypes import c_type
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from packer.operators.packed import BLOCK
+from packer.operators import BLOCK
 
 from .operator import Stored, shape_of, stored
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from packer.importers import Importer, Setting
-from runtime.error import ExportError
+from packer import ExportError, Importer, Setting
 
 if TYPE_CHECKING:
     import argparse

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from packer.operators.packed import BLOCK
+from packer.operators import BLOCK
 
 from .image import BLOCKED, image_of
 from .lower.images import conv2d_padding

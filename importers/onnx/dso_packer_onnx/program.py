@@ -20,8 +20,7 @@ from .plan import is_scaled, nbytes_of, plan_memory
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-    from packer.relax import Code, Register
-    from runtime.modules.vm import VMExecutable
+    from packer.relax import Code, Register, VMExecutable
 
     from .operator import Operator, Shape
     from .plan import Place, Plan

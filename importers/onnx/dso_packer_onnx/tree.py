@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from packer.levels.note import mark_imported
@@ -20,8 +20,7 @@ from .weights import Weights
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-    from packer.files.progress import Progress
-    from runtime.modules.vm import VMExecutable
+    from packer.relax import VMExecutable
 
     from . import InputShapes
 
@@ -34,7 +33,7 @@ def make_tree(
     dynamic: tuple[str, ...],
     values: Mapping[str, Any],
     options: tuple[str, ...],
-    progress: Progress,
+    progress: Callable[[str], None],
 ) -> VMExecutable:
     """Make what `from_onnx` returns; `sets` has at least one set of shapes."""
     progress("read the model")

@@ -20,7 +20,7 @@ from weakref import finalize
 import numpy as np
 
 from packer.files.text import path_error
-from runtime.modules.safetensors import SafetensorsModule
+from runtime import SafetensorsModule
 from runtime.tensors.dtype import string_to_dtype
 from runtime.tensors.safetensors_header import DTYPES, METADATA_KEY
 

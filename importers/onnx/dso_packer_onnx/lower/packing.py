@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx_ir as ir
 
-from packer.operators.packed import PANEL, conv2d_count, conv2d_parts, matmul_shape, pack_matmul
-from packer.operators.packed_lowp import (
-    lowp_conv2d_count,
-    lowp_matmul_shape,
-    pack_lowp_conv2d,
-    pack_lowp_matmul,
-)
+from packer import operators as fast
 
 from ..dtypes import dtype_name, element_bits
 
@@ -51,8 +45,8 @@ def packed_conv2d(weight: ir.Value, *, groups: int, block: int) -> ir.Value:
         weight,
         {"kernel": "conv2d", "groups": groups, "block": block},
         ir.DataType.FLOAT,
-        [conv2d_count(_extents(weight), groups, block)],
-        lambda array: conv2d_parts(array, groups, block),
+        [fast.conv2d_count(_extents(weight), groups, block)],
+        lambda array: fast.conv2d_parts(array, groups, block),
     )
 
 
@@ -62,8 +56,8 @@ def packed_matmul(b: ir.Value, *, is_transposed: bool) -> ir.Value:
         b,
         {"kernel": "matmul", "transposed": is_transposed},
         ir.DataType.FLOAT,
-        matmul_shape(_extents(b, is_transposed)),
-        lambda array: _matrix_parts(array, is_transposed, pack_matmul),
+        fast.matmul_shape(_extents(b, is_transposed)),
+        lambda array: _matrix_parts(array, is_transposed, fast.pack_matmul),
     )
 
 
@@ -73,8 +67,8 @@ def packed_lowp_matmul(b: ir.Value, *, is_transposed: bool) -> ir.Value:
         b,
         {"kernel": "lowp_matmul", "transposed": is_transposed, "dtype": dtype_name(b)},
         ir.DataType.INT8,
-        lowp_matmul_shape(_extents(b, is_transposed), element_bits(b) // 8),
-        lambda array: _matrix_parts(array, is_transposed, pack_lowp_matmul),
+        fast.lowp_matmul_shape(_extents(b, is_transposed), element_bits(b) // 8),
+        lambda array: _matrix_parts(array, is_transposed, fast.pack_lowp_matmul),
     )
 
 
@@ -84,8 +78,8 @@ def packed_lowp_conv2d(weight: ir.Value, *, groups: int) -> ir.Value:
         weight,
         {"kernel": "lowp_conv2d", "groups": groups, "dtype": dtype_name(weight)},
         ir.DataType.INT8,
-        [lowp_conv2d_count(_extents(weight), groups)],
-        lambda array: iter([pack_lowp_conv2d(array, groups=groups)]),
+        [fast.lowp_conv2d_count(_extents(weight), groups)],
+        lambda array: iter([fast.pack_lowp_conv2d(array, groups=groups)]),
     )
 
 
@@ -106,8 +100,8 @@ def _matrix_parts(array: Any, is_transposed: bool, pack: Callable[[Any], Any]) -
     """Pack matrices: panels of columns are independent, and follow each other."""
     array = array.swapaxes(-1, -2) if is_transposed else array
     *batch, inner, columns = array.shape
-    panels = _PART_NBYTES // (max(inner, 1) * array.itemsize * PANEL)
-    width = max(panels, 1) * PANEL
+    panels = _PART_NBYTES // (max(inner, 1) * array.itemsize * fast.PANEL)
+    width = max(panels, 1) * fast.PANEL
     for index in np.ndindex(*batch):
         for start in range(0, columns, width):
             yield pack(array[index][:, start : start + width])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runtime.error import ExportError
+from packer import ExportError
 
 from ..read.words import first_line, name_of_node
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
+from packer.operators import PANEL
 from packer.operators import workspace as need
-from packer.operators.packed import PANEL
 
 from ..operator import elements, shape_of
 from .batches import Extents, in_c, loops

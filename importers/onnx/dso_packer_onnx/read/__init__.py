@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from packer import ExportError
 from packer.files.text import shown_path
-from runtime.error import ExportError, shown
+from runtime.error import shown
 from runtime.serial.mapped_file import map_file, reason_of
 
 from .batch_first import check_batch_first as check_batch_first

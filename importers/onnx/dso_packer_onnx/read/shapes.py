@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from packer import ExportError
 from packer.files.arguments import list_of
-from runtime.error import ExportError, listed, near_names, shown
+from runtime.error import listed, near_names, shown
 
 from .constants import put_constants
 from .infer import Inference

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from packer import ExportError
 from packer.files.text import visible
-from runtime.error import ExportError, shown
+from runtime.error import shown
 
 
 def refusal(source: str, text: str) -> ExportError:

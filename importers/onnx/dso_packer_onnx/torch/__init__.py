@@ -11,8 +11,9 @@ from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from packer import ExportError, PackerError
 from packer.files.text import path_error
-from runtime.error import ExportError, PackerError, near_names
+from runtime.error import near_names
 
 from ..quiet import quiet
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     import onnx
 
-    from runtime.module import Module
+    from runtime import Module
 
     from ..read.outside import LightModel
 

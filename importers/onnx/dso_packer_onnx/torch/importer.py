@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from packer.importers import Importer, Setting
+from packer import Importer, Setting
 
 IMPORTER = Importer(
     "torch",
