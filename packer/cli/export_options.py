@@ -14,7 +14,7 @@ from ..toolchain.visibility import VISIBILITIES
 from .compiler_options import add_compiler_options, compiler_words
 from .executor_option import executor_text
 from .importer_options import add_importer_options, importer_source
-from .parser import CommandParser
+from .parser import CommandParser, names_in
 from .trust_options import add_trust_options
 
 _MATRIX_KEYS = ("target", "cpu")
@@ -89,7 +89,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     add("--align-constants", action="store_true", help=aligned)
     levels = "CPU levels, as x86-64-v2,x86-64-v3; or native: only for this machine's processor"
-    add("--cpu", metavar="LEVELS", type=_levels, help=levels)
+    add("--cpu", metavar="LEVELS", type=names_in, help=levels)
     legacy = (
         "plain names are packed C functions, which TVM to 2025 can call; C functions are hidden"
     )
@@ -152,10 +152,6 @@ def _matrix_row(text: str) -> tuple[str, list[str]]:
         known = " or ".join(f"{key}=VALUE,VALUE" for key in _MATRIX_KEYS)
         raise argparse.ArgumentTypeError(f"expected {known}, each value once, found {text!r}")
     return key, found
-
-
-def _levels(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
 
 
 def _functions(parser: CommandParser, texts: Sequence[str]) -> dict[str, str]:

@@ -40,6 +40,11 @@ def is_sought(argv: Sequence[str]) -> bool:
     return isinstance(argv, _Sought)
 
 
+def names_in(text: str) -> list[str]:
+    """Split the value of an option at its commas."""
+    return [name.strip() for name in text.split(",")]
+
+
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Fits paragraphs to the terminal; a paragraph with an indented line keeps its lines."""
 
@@ -58,12 +63,7 @@ class CommandParser(argparse.ArgumentParser):
         self, prog: str, *, description: str, epilog: str, usage: str | None = None
     ) -> None:
         super().__init__(
-            prog,
-            usage,
-            description,
-            epilog,
-            formatter_class=_HelpFormatter,
-            allow_abbrev=False,
+            prog, usage, description, epilog, formatter_class=_HelpFormatter, allow_abbrev=False
         )
 
     def error(self, message: str) -> NoReturn:

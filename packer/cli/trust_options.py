@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from .parser import names_in
 from .terminal import write_error
 
 if TYPE_CHECKING:
@@ -26,11 +27,7 @@ def add_trust_options(parser: CommandParser) -> None:
     text = "encrypt modules: a file of packer keygen --encryption, env:NAME, or a PKCS #11 URI"
     parser.add_argument("--encrypt-key", metavar="KEY", help=text)
     text = "the modules to encrypt: all, graph, weights, kernels, or type keys; default: all"
-    parser.add_argument("--encrypt", metavar="PARTS", type=_parts, help=text)
-
-
-def _parts(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
+    parser.add_argument("--encrypt", metavar="PARTS", type=names_in, help=text)
 
 
 @contextmanager

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .c_text import c_string, variable
 from .code import Scope, item_size, kind_of, split_extents, struct_of
-from .declaration import UNSIGNED, Declaration
+from .declaration import UNSIGNED, Declaration, Parameter
 
 
 def local_lines(declaration: Declaration, scope: Scope) -> Iterator[str]:
@@ -67,12 +67,9 @@ def _float(value: float) -> str:
 
 def take_lines(declaration: Declaration, scope: Scope) -> Iterator[str]:
     """Read the arguments; then compare extents, which may be later arguments; then copy text."""
-    arguments = [
-        (i, k, p.code)
-        for k, (i, p) in enumerate(
-            (i, p) for i, p in enumerate(declaration.parameters) if p.name not in declaration.out
-        )
-    ]
+    out = declaration.out
+    read = [(i, p.code) for i, p in enumerate(declaration.parameters) if p.name not in out]
+    arguments = [(i, k, code) for k, (i, code) in enumerate(read)]
     for i, k, code in arguments:
         kind = kind_of(code, scope)
         if kind.take != "strings":
@@ -80,7 +77,7 @@ def take_lines(declaration: Declaration, scope: Scope) -> Iterator[str]:
             yield f"if (dso_take_{kind.take}({given})) return -1;"
     for i, k, code in arguments:
         base, extents = split_extents(code)
-        values = [_extent(extent, declaration) for extent in extents if extent]
+        values = [extent_text(x, declaration.parameters, "a") for x in extents if x]
         if base == "strs":
             least = values[0] if values else "-1"
             yield f"if (dso_take_strings(function, args, {k}, {least}, &a{i})) return -1;"
@@ -100,12 +97,13 @@ def _check_lines(what: str, k: int, size: int, values: list[str]) -> Iterator[st
     yield "}"
 
 
-def _extent(extent: str, declaration: Declaration) -> str:
+def extent_text(extent: str, parameters: Sequence[Parameter], local: str, cast: str = "") -> str:
+    """Return an extent as C text: a number, or the variable of the parameter of this name."""
     if extent.isdigit():
         return extent
-    (index,) = (i for i, p in enumerate(declaration.parameters) if p.name == extent)
-    is_unsigned = declaration.parameters[index].code in (*UNSIGNED, "bool")
-    return f"dso_unsigned_extent(a{index})" if is_unsigned else f"a{index}"
+    (index,) = (i for i, p in enumerate(parameters) if p.name == extent)
+    is_unsigned = parameters[index].code in (*UNSIGNED, "bool")
+    return f"dso_unsigned_extent({local}{index})" if is_unsigned else f"{cast}{local}{index}"
 
 
 def passed_values(index: int, declaration: Declaration, scope: Scope) -> str:

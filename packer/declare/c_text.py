@@ -10,14 +10,11 @@ from .declaration import joined
 def c_string(text: str) -> str:
     """A C string literal: three octal digits end an escape, and "?" may begin a trigraph."""
     escapes = {ord("\n"): "\\n", ord('"'): '\\"', ord("\\"): "\\\\", ord("?"): "\\?"}
-    return (
-        '"'
-        + "".join(
-            escapes.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}")
-            for byte in text.encode()
-        )
-        + '"'
+    made = (
+        escapes.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}")
+        for byte in text.encode()
     )
+    return f'"{"".join(made)}"'
 
 
 def variable(c_type: str, name: str, mark: str = "") -> Iterator[str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .arguments import extent_text
 from .c_text import c_string, variable
 from .code import DTYPES, Kind, Scope, item_size, kind_of, split_extents, struct_of
-from .declaration import UNSIGNED, Callback, Declaration, joined
+from .declaration import Callback, Declaration, joined
 
 _NO_RESULT = ("void", "status")
 
@@ -107,7 +108,7 @@ def _result_lines(name: str, kind: Kind) -> Iterator[str]:
 def _argument_lines(callback: Callback, scope: Scope) -> Iterator[str]:
     for i, parameter in enumerate(callback.parameters):
         base, extents = split_extents(parameter.code)
-        values = [_extent(extent, callback) for extent in extents]
+        values = [extent_text(x, callback.parameters, "p", "(int64_t)") for x in extents]
         target = f"&args[{i}], p{i}"
         if base == "strs":
             count = values[0] if values else "0"
@@ -128,11 +129,3 @@ def _argument_lines(callback: Callback, scope: Scope) -> Iterator[str]:
         else:
             give = f"dso_give_{kind_of(base, scope).give}({target})"
         yield f"if (!status) status = {give};"
-
-
-def _extent(extent: str, callback: Callback) -> str:
-    if extent.isdigit():
-        return extent
-    (index,) = (i for i, p in enumerate(callback.parameters) if p.name == extent)
-    is_unsigned = callback.parameters[index].code in (*UNSIGNED, "bool")
-    return f"dso_unsigned_extent(p{index})" if is_unsigned else f"(int64_t)p{index}"

@@ -92,11 +92,8 @@ def _take_value(
         yield f"{indent}{{"
         yield from (f"{indent}  {line}" for line in variable(kind.local, "value"))
         yield f"{indent}  if (dso_take_{kind.take}({options})) return -1;"
-        yield (
-            f"{indent}  {target} = ({kind.c_type})value;"
-            if kind.local != kind.c_type
-            else (f"{indent}  {target} = value;")
-        )
+        cast = f"({kind.c_type})" if kind.local != kind.c_type else ""
+        yield f"{indent}  {target} = {cast}value;"
         yield f"{indent}}}"
         return
     function, _, index = place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 
 from runtime.error import ExportError
 
@@ -30,6 +31,12 @@ def visible(text: str) -> str:
     if len(text) > _MAX_LENGTH:
         text = f"{text[:_MAX_LENGTH]}... ({len(text):,} characters)"
     return printable(text)
+
+
+def some_of(names: Collection[str]) -> str:
+    """Return the first five names in alphabetical order, for a message."""
+    more = f", and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{', '.join(sorted(names)[:5])}{more}"
 
 
 def shown_path(path: str | os.PathLike[str]) -> str:

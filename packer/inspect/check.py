@@ -16,6 +16,7 @@ from runtime.registry import find_global_func
 
 from ..elf.dependencies import Dependencies, defined_by_this_process, resolve_dependencies
 from ..elf.linkage import libc_of, version_numbers
+from ..files.text import some_of
 from . import open_library
 from .callees import missing_callees
 from .check_devices import check_devices
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from runtime.module import Module
 
     from . import LibraryReport
-
-_SHOWN = 5
 
 
 def check_library(
@@ -184,11 +183,11 @@ def _undefined(report: LibraryReport, dependencies: Dependencies) -> Iterator[Fi
     }
     left = wanted - dependencies.defined_among(wanted)
     if provided := _provided(left, report):
-        detail = f"{_some(provided)}: bound to the runtime; a plain dlopen would not find them"
+        detail = f"{some_of(provided)}: bound to the runtime; a plain dlopen would not find them"
         yield Finding("symbols of TVM", "pass", detail)
     in_process = defined_by_this_process(left - provided)
     if in_process:
-        detail = f"{_some(in_process)}: no needed library defines them, only this Python does"
+        detail = f"{some_of(in_process)}: no needed library defines them, only this Python does"
         remedy = "link it with the library that defines them, or load it in this Python only"
         yield Finding("symbols of this Python", "warn", detail, remedy)
     lost = left - provided - in_process
@@ -197,7 +196,7 @@ def _undefined(report: LibraryReport, dependencies: Dependencies) -> Iterator[Fi
         detail = f"all {count} are defined by what it needs" if count else "none"
         yield Finding("undefined symbols", "pass", detail)
         return
-    detail = f"no needed library defines {_some(lost)}"
+    detail = f"no needed library defines {some_of(lost)}"
     if dependencies.missing:
         yield Finding("undefined symbols", "warn", detail, "a missing library may define them")
     else:
@@ -224,11 +223,6 @@ def _remedy(lost: Set[str]) -> str:
     if all(name.startswith("TVM") for name in lost):
         return "load it with TVM itself, or link it with libtvm_ffi: the runtime has none of these"
     return "link it with the library that defines them"
-
-
-def _some(names: Set[str]) -> str:
-    more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(sorted(names)[:_SHOWN])}{more}"
 
 
 def _loaders(report: LibraryReport) -> Iterator[Finding]:
@@ -263,7 +257,7 @@ def _weights(root: Module | None) -> Iterator[Finding]:
         missing = used - known
         if missing:
             remedy = "export the model with its weights"
-            yield Finding("weights", "fail", f"no import has {_some(missing)}", remedy)
+            yield Finding("weights", "fail", f"no import has {some_of(missing)}", remedy)
         elif used:
             yield Finding("weights", "pass", f"all {len(used)} are in the library")
 
@@ -275,7 +269,7 @@ def _callees(report: LibraryReport, root: Module | None) -> Iterator[Finding]:
         if not missing:
             yield Finding(what, "pass", "the library and the runtime have all of them")
             continue
-        detail = f"no module of the library has {_some(missing)}, nor has the runtime"
+        detail = f"no module of the library has {some_of(missing)}, nor has the runtime"
         remedy = "register them before the model's functions are looked up: runtime.register_func"
         yield Finding(what, "warn", detail, remedy)
 

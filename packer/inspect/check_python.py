@@ -10,6 +10,7 @@ from runtime._core import is_provided
 from runtime.registry import is_own_type
 
 from ..elf.dependencies import defined_by_this_process, resolve_dependencies
+from ..files.text import some_of
 from . import open_library
 from .callees import missing_callees
 from .findings import Finding
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from . import LibraryReport
 
-_SHOWN = 5
 _NO_CRYPTOGRAPHY = "libdso has no cryptography, so its modules would only be carried"
 
 
@@ -81,7 +81,7 @@ def _called(report: LibraryReport, root: Module) -> Iterator[Finding]:
 def _found(what: str, missing: list[str]) -> Finding:
     if not missing:
         return Finding(what, "pass", "libdso and the library's modules have all of them")
-    detail = f"no module of the library has {_some(missing)}"
+    detail = f"no module of the library has {some_of(missing)}"
     remedy = "register them in the program (dso_register_function), or export code that has them"
     return Finding(what, "fail", detail, remedy)
 
@@ -98,7 +98,7 @@ def _symbols(path: str | os.PathLike[str], report: LibraryReport) -> Iterator[Fi
     left = {name for name in left if not is_provided(name)}
     lost = sorted(defined_by_this_process(left))
     if lost:
-        detail = f"only this Python defines {_some(lost)}"
+        detail = f"only this Python defines {some_of(lost)}"
         yield Finding("symbols", "fail", detail, "link the library that defines them")
     else:
         yield Finding("symbols", "pass", "none is Python's")
@@ -111,8 +111,3 @@ def _undeclared(report: LibraryReport) -> Iterator[Finding]:
     detail = "the library declares none, and only runtime.load(path, functions={...}) declares some"
     remedy = "export it with declared functions: packer export --function"
     yield Finding("functions", "fail", detail, remedy)
-
-
-def _some(names: list[str]) -> str:
-    more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more}"

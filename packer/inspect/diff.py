@@ -169,7 +169,7 @@ def _facts(opened: OpenedLibrary) -> Facts:
         "functions": {function.name: _function(function) for function in report.functions},
         "modules": _modules(opened),
         "needed": {name: {} for name in report.linkage.needed},
-        "constructors": _numbered(report.constructors, lambda c: f"{c.name} ({c.kind})", _nothing),
+        "constructors": _numbered(report.constructors, lambda c: f"{c.name} ({c.kind})"),
         "dynamic symbols": _numbered(report.symbols.dynamic, _symbol_name, _symbol),
         "static symbols": _numbered(report.symbols.static, _symbol_name, _symbol),
     }
@@ -266,12 +266,10 @@ def _symbol(symbol: Symbol) -> Fields:
     return {name: fields[name] for name in ("defined", "type", "bind", "visibility", "size")}
 
 
-def _nothing(_item: object) -> Fields:
-    return {}
-
-
 def _numbered(
-    items: Iterable[Any], name_of: Callable[[Any], str], fields_of: Callable[[Any], Fields]
+    items: Iterable[Any],
+    name_of: Callable[[Any], str],
+    fields_of: Callable[[Any], Fields] = lambda _: {},
 ) -> dict[str, Fields]:
     """Return items by name; the second and later ones of a name get a number."""
     found: dict[str, Fields] = {}

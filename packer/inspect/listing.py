@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from runtime.abi import HEADER_NBYTES
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .report import BlobReport, EntryReport, LibraryReport
 
 SymbolOrder = Literal["file", "name", "size", "address"]
-ORDERS: tuple[SymbolOrder, ...] = get_args(SymbolOrder)
 _KEYS: dict[SymbolOrder, Callable[[Symbol], Any]] = {
     "name": lambda symbol: symbol.name,
     "size": lambda symbol: -symbol.size,
@@ -138,18 +137,9 @@ def _entry(blob: BlobReport, entry: EntryReport) -> list[Span]:
 
 
 def _segment(segment: Segment, total: int) -> list[Span]:
-    row = _size(segment.nbytes, total, segment.offset, segment.type_name)
-    nbytes, share, offset, name = row
-    memory: Span = (f"{segment.memory_nbytes:,}", "")
-    return [
-        nbytes,
-        share,
-        memory,
-        offset,
-        (f"{segment.address:#x}", ""),
-        (segment.access, ""),
-        name,
-    ]
+    *sizes, offset, name = _size(segment.nbytes, total, segment.offset, segment.type_name)
+    memory, address = f"{segment.memory_nbytes:,}", f"{segment.address:#x}"
+    return [*sizes, (memory, ""), offset, (address, ""), (segment.access, ""), name]
 
 
 def _size(nbytes: int, total: int, offset: int, name: str) -> list[Span]:

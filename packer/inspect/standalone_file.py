@@ -134,10 +134,6 @@ def _device_code(path: str, nbytes: int, module: DeviceModule) -> FileReport:
     )
 
 
-def _bytes(count: int) -> str:
-    return "1 byte" if count == 1 else f"{count} bytes"
-
-
 def list_file(report: FileReport) -> Iterator[Line]:
     """Draw a report."""
     parts = [f"{report.nbytes:,} bytes", report.type_key]

@@ -86,8 +86,8 @@ def read_blob(image: Image, symbols: SymbolTable, names: Sequence[str], notes: l
             f"load: runtime.system_lib({prefix!r}) returns it"
         )
     if len(models) == 1:
-        (name, symbol, prefix) = models[0]
-        return _read_tree(image, symbols, symbol, name, library, prefix)
+        name, symbol, _ = models[0]
+        return _read_tree(image, symbols, symbol, name, library)
     tree = Tree(modules=(_module(library, 0, 0, ()),), root=library)
     if not _is_ours(symbols):
         return tree
@@ -109,15 +109,11 @@ def _system_libraries(symbols: SymbolTable) -> Iterator[tuple[str, Symbol, str]]
 
 
 def _read_tree(
-    image: Image,
-    symbols: SymbolTable,
-    symbol: Symbol,
-    name: str,
-    library: _Library,
-    prefix: str = "",
+    image: Image, symbols: SymbolTable, symbol: Symbol, name: str, library: _Library
 ) -> Tree:
     """Read the tree at a blob symbol; `name` is the symbol without its prefix."""
-    text, producer, target = _read_manifest(image, symbols.find(prefix + MANIFEST))
+    manifest = symbols.find(symbol.name.removesuffix(name) + MANIFEST)
+    text, producer, target = _read_manifest(image, manifest)
     tree = _read(image, symbol, library, text, BLOB_SYMBOLS[name])
     return tree._replace(dialect=BLOB_SYMBOLS[name], producer=producer, target=target)
 
@@ -182,11 +178,7 @@ def find_encrypted(parsed: Blob | None) -> Iterator[str]:
 
 
 def _read(
-    image: Image,
-    symbol: Symbol,
-    library: _Library,
-    manifest_text: memoryview | None,
-    dialect: str,
+    image: Image, symbol: Symbol, library: _Library, manifest_text: memoryview | None, dialect: str
 ) -> Tree:
     blob = BlobReport(symbol.name, None, symbol.size)
     try:

@@ -19,10 +19,6 @@ CompileSources = Callable[..., list[Path]]
 Triple = Callable[[], str | None]
 
 
-def _unknown_triple() -> None:
-    return None
-
-
 class Linker:
     """A linker; called as an `fcompile`.
 
@@ -62,7 +58,7 @@ class Linker:
         self._link = link
         self.output_format = output_format
         self.object_format = object_format
-        self.get_target_triple = get_target_triple or _unknown_triple
+        self.get_target_triple = get_target_triple or (lambda: None)
         self.compile_sources = compile_sources
         self.create_object = create_object
         self.link_c = link_c or link

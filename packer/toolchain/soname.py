@@ -47,11 +47,9 @@ def verify_soname(library: Path, soname: str | None) -> None:
     """
     if soname is None:
         return
-    from ..elf.dynamic import Dynamic  # slow to import
-    from ..elf.image import Image, map_file
+    from ..elf.dynamic import read_dynamic  # slow to import
 
-    image = Image(map_file(str(library)), str(library), [])
-    found = Dynamic(image).linkage().soname
+    found = read_dynamic(library).linkage().soname
     if found != soname:
         text = f"the linker exited with 0, but its output is wrong: SONAME {found!r}"
         raise ToolchainError(f"{text}, expected {soname!r}; it ignored the option -soname")

@@ -15,11 +15,11 @@ from ..elf.dependencies import Dependencies, resolve_dependencies
 from ..elf.dynamic import read_dynamic
 from ..elf.library_search import Requester, find_library
 from ..elf.references import references
-from ..files.text import shown_path
+from ..files.text import shown_path, some_of
 from .cuda import run_time_of
 from .linkage import advice, mangled
 from .search_path import SearchPath
-from .undefined import ALLOW, STANDARD, note, some
+from .undefined import ALLOW, STANDARD, note
 
 if TYPE_CHECKING:
     from .undefined import Linked
@@ -43,11 +43,11 @@ class Unbound:
         lost = sorted(set(names) - libraries.defined_among(set(names)))
         allowed = [n for n in lost if any(fnmatchcase(n, p) for p in self._linked.allowed)]
         if allowed:
-            note(f"the process that loads it must provide {some(allowed)}, as {ALLOW} says")
+            note(f"the process that loads it must provide {some_of(allowed)}, as {ALLOW} says")
         lost = [name for name in lost if name not in allowed]
         if lost and libraries.missing:
-            where = f"{some(list(libraries.missing))}, of the target, cannot be read here"
-            note(f"cannot tell whether a library defines {some(lost)}: {where}")
+            where = f"{some_of(list(libraries.missing))}, of the target, cannot be read here"
+            note(f"cannot tell whether a library defines {some_of(lost)}: {where}")
         elif lost:
             raise ToolchainError(self._refusal(lost, libraries))
 
@@ -101,12 +101,12 @@ class Unbound:
         options = self._search.defining(names)
         for option in dict.fromkeys(options.values()):
             defined = [name for name in names if options.get(name) == option]
-            yield f"add {option}, which defines {some(defined)}"
+            yield f"add {option}, which defines {some_of(defined)}"
         left = [name for name in names if name not in options]
         run_times = {name: where for name in left if (where := run_time_of(name))}
         for where in dict.fromkeys(run_times.values()):
             defined = [name for name in left if run_times.get(name) == where]
-            yield f"add {where}, which defines {some(defined)}"
+            yield f"add {where}, which defines {some_of(defined)}"
         for row in mangled(left, self._linked.objects):
             yield advice(*row)
         own = [symbol.name for symbol in self._made.symbols if symbol.defined]

@@ -14,12 +14,12 @@ from typing import NamedTuple
 from runtime import _core
 from runtime._core import ElfFile
 
+from ..files.text import some_of
 from ..target import Target
 from .build import current_build
 
 ALLOW = "--allow-undefined"
 _DT_NEEDED = 1
-_SHOWN = 5
 # Each compiler's own libraries, which the loader finds with the C library.
 STANDARD = re.compile(
     r"(lib(c|m|dl|rt|pthread|gcc_s|gomp|atomic|stdc\+\+)|ld-linux[\w-]*)\.so\.\d+|libc\.so"
@@ -97,7 +97,7 @@ def check_undefined(made: object, linked: Linked) -> None:
 def _note_provided(provider: str, names: Sequence[str]) -> None:
     if not names:
         return
-    text = f"the process that loads it must provide symbols of {provider}: {some(names)}"
+    text = f"the process that loads it must provide symbols of {provider}: {some_of(names)}"
     if all(map(_core.is_provided, names)):
         text += "; runtime.load does"
     note(text)
@@ -106,9 +106,3 @@ def _note_provided(provider: str, names: Sequence[str]) -> None:
 def note(text: str) -> None:
     """Show a note, where the warnings of compilers are shown."""
     current_build().show(f"packer: note: {text}")
-
-
-def some(names: Sequence[str]) -> str:
-    """List a few names."""
-    more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(sorted(names)[:_SHOWN])}{more}"

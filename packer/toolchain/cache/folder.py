@@ -111,15 +111,13 @@ class Folder:
             try:
                 with open(os.open(new, flags, 0o600, dir_fd=self._folder), "wb") as file:
                     file.write(_checksum(name, data) + data)
-                self._rename(new, f"{name[0]}/{name}")
+                folder = self._folder
+                os.rename(new, f"{name[0]}/{name}", src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with contextlib.suppress(OSError):
                     os.unlink(new, dir_fd=self._folder)
                 raise
             self._written.add(name[0])
-
-    def _rename(self, old: str, new: str) -> None:
-        os.rename(old, new, src_dir_fd=self._folder, dst_dir_fd=self._folder)
 
     def trim(self) -> None:
         """Remove what was not used for the longest time, until what was written has room."""
