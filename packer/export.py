@@ -224,9 +224,7 @@ def declared_functions(hosts: Sequence[HostModule], entry: str | None) -> list[D
 
 
 def input_paths(
-    hosts: Sequence[HostModule],
-    addons: Sequence[str | os.PathLike[str]],
-    chunks: Sequence[Chunk],
+    hosts: Sequence[HostModule], addons: Sequence[str | os.PathLike[str]], chunks: Sequence[Chunk]
 ) -> list[str | os.PathLike[str]]:
     """Return the files that become part of a library."""
     paths = [path for host in hosts for path in host.input_files()]

@@ -46,10 +46,7 @@ def pack_imports_to_c(module: Module, system_lib: bool = False, c_symbol_prefix:
 
 
 def pack_imports_to_llvm(
-    module: Module,
-    system_lib: bool = False,
-    target: str | None = None,
-    c_symbol_prefix: str = "",
+    module: Module, system_lib: bool = False, target: str | None = None, c_symbol_prefix: str = ""
 ) -> LLVMModule:
     """Make an LLVM module that contains a tree's blob (devc.o).
 

@@ -20,14 +20,7 @@ from .c.parser import CSyntaxError, parse_function_type
 from .c.prototype import is_packed, results_of
 from .c.scope import Scope
 from .c.types import Function, parameter_text, render
-from .declaration import (
-    AUTO,
-    SIGNED,
-    UNSIGNED,
-    Declaration,
-    FunctionDeclaration,
-    Parameter,
-)
+from .declaration import AUTO, SIGNED, UNSIGNED, Declaration, FunctionDeclaration, Parameter
 from .options import function_declaration, missing_free, problem_of
 
 # The assembler parses a leading "$" as a number, and drops names with ".L" from the object.

@@ -70,10 +70,7 @@ def _lines(chunks: Sequence[Chunk]) -> Iterator[str]:
 
 
 def prepare(
-    symbols: Mapping[str, Sequence[Chunk]],
-    folder: Path,
-    triple: str | None,
-    register: str = "",
+    symbols: Mapping[str, Sequence[Chunk]], folder: Path, triple: str | None, register: str = ""
 ) -> Path:
     """Write ``devc.c``, or ``devc.cc`` for a system library: its registration is C++.
 

@@ -123,10 +123,7 @@ def registration_c(lines: Iterable[str], symbols: Iterable[str], register: str) 
 
 
 def prepare(
-    symbols: Mapping[str, Sequence[Chunk]],
-    folder: Path,
-    triple: str | None,
-    register: str = "",
+    symbols: Mapping[str, Sequence[Chunk]], folder: Path, triple: str | None, register: str = ""
 ) -> Path:
     """Write ``devc.o``, or a file for the target's assembler if LLVM cannot emit the object."""
     from .llvm_code import is_native

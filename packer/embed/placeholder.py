@@ -17,15 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..elf import structures as elf
 from ..elf.notes import property_note
-from ..elf.structures import (
-    Header,
-    Strings,
-    SymbolEntry,
-    make_header,
-    pack,
-    size_of,
-    symbol_info,
-)
+from ..elf.structures import Header, Strings, SymbolEntry, make_header, pack, size_of, symbol_info
 from .section_layout import PlannedSection, lay_out
 
 if TYPE_CHECKING:

@@ -71,10 +71,7 @@ class _Linked(NamedTuple):
 
 
 def prepare(
-    symbols: Mapping[str, Sequence[Chunk]],
-    folder: Path,
-    triple: str | None,
-    register: str = "",
+    symbols: Mapping[str, Sequence[Chunk]], folder: Path, triple: str | None, register: str = ""
 ) -> Path:
     """Write ``devc.o``, which reserves a place for the bytes; return its path."""
     assert not register, "a system library refers to its bytes, so they cannot be placed later"

@@ -156,10 +156,7 @@ def refuse_output_among_inputs(output: AnyPath, inputs: Iterable[AnyPath]) -> No
 
 @contextlib.contextmanager
 def reporting(
-    path: str | os.PathLike[str],
-    what: str = "write",
-    *,
-    codes: Container[int | None] | None = None,
+    path: str | os.PathLike[str], what: str = "write", *, codes: Container[int | None] | None = None
 ) -> Iterator[None]:
     """Turn an OSError of a block (with one of these codes) or a NUL in `path` into ExportError."""
     try:

@@ -67,10 +67,7 @@ def _differs(section: SectionHeader) -> bool:
 
 
 def _reached_as_local(
-    found: EditedObject,
-    target: SymbolEntry,
-    section: SectionHeader,
-    places: Places,
+    found: EditedObject, target: SymbolEntry, section: SectionHeader, places: Places
 ) -> str:
     """Return the variable that fills the section of a local symbol, as -fdata-sections places it.
 

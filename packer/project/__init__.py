@@ -113,10 +113,7 @@ class Project(NamedTuple):
         return found
 
 
-LIBRARY_KEYS = (
-    *(field for field in Project._fields if field not in ("inputs", "folder")),
-    *KNOWN,
-)
+LIBRARY_KEYS = (*(field for field in Project._fields if field not in ("inputs", "folder")), *KNOWN)
 
 
 def read_project(

@@ -19,12 +19,7 @@ _LATEST = 253402300799  # the last second that has four digits for its year
 
 
 def compile_options(
-    name: str,
-    cwd: Path,
-    prefixes: Mapping[str, str],
-    options: Sequence[str],
-    *,
-    is_clang: bool,
+    name: str, cwd: Path, prefixes: Mapping[str, str], options: Sequence[str], *, is_clang: bool
 ) -> list[str]:
     """Return the options for one compilation, which `name` identifies in the library.
 

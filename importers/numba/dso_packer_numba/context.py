@@ -161,12 +161,7 @@ def processor_of(cpu_name: str, features: str) -> tuple[str, str]:
 @contextmanager
 def compiling_for(cpu_name: str, features: str, name: str) -> Iterator[Context]:
     """Let Numba compile for a processor, into libraries that `Codegen` can emit."""
-    with (
-        global_compiler_lock,
-        threads_of_the_loader(),
-        calling_by_address(),
-        marking_constructs(),
-    ):
+    with global_compiler_lock, threads_of_the_loader(), calling_by_address(), marking_constructs():
         base = cpu_target.target_context
         base.refresh()
         context = Context.of(base, Codegen(name, *processor_of(cpu_name, features)))

@@ -25,9 +25,7 @@ class LayoutError(Exception):
 
 
 def layout_of(
-    type_: Tagged,
-    field_code: Callable[[Tagged], list[tuple[str, str]]],
-    structs: dict[str, Struct],
+    type_: Tagged, field_code: Callable[[Tagged], list[tuple[str, str]]], structs: dict[str, Struct]
 ) -> Struct:
     """Compute the layout of a struct, from the names and codes of its fields.
 

@@ -14,10 +14,7 @@ from .page import render_page
 __all__ = ["write_report"]
 
 
-def write_report(
-    library: AnyPath | LibraryReport,
-    output: str | os.PathLike[str],
-) -> LibraryReport:
+def write_report(library: AnyPath | LibraryReport, output: str | os.PathLike[str]) -> LibraryReport:
     """Write a page about a library: one HTML file that needs no other file and no network.
 
     The library is read, never executed.

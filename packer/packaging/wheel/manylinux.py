@@ -57,11 +57,7 @@ _NEWEST: dict[str, tuple[tuple[Version, Version], ...]] = {
              ((1, 2, 12), (2, 37))),
 }  # fmt: skip
 # The same for versions without a number.
-_NAMED = {
-    "CXXABI_TM_1": (2, 17),
-    "CXXABI_FLOAT128": (2, 24),
-    "GLIBC_ABI_DT_RELR": (2, 36),
-}
+_NAMED = {"CXXABI_TM_1": (2, 17), "CXXABI_FLOAT128": (2, 24), "GLIBC_ABI_DT_RELR": (2, 36)}
 _NUMBERED = re.compile(r"([A-Z]+)_(\d{1,4}(?:\.\d{1,4}){0,3})")
 
 

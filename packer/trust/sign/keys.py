@@ -7,12 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.error import VerifyError
-from runtime.trust.keys import (
-    ENVIRONMENT,
-    PublicKey,
-    read_pem,
-    refuse_without_cryptography,
-)
+from runtime.trust.keys import ENVIRONMENT, PublicKey, read_pem, refuse_without_cryptography
 
 from ...files.new_file import readable_by_others, refuse_existing, write_new
 
@@ -44,10 +39,7 @@ class PrivateKey(NamedTuple):
 
 
 def create_keys(
-    stem: str | os.PathLike[str],
-    *,
-    algorithm: str = "ed25519",
-    passphrase: bytes | None = None,
+    stem: str | os.PathLike[str], *, algorithm: str = "ed25519", passphrase: bytes | None = None
 ) -> tuple[Path, Path]:
     """Make a pair of keys: ``<stem>.key``, which only the owner may read, and ``<stem>.pub``.
 

@@ -186,8 +186,7 @@ def _conv_workspace(node: ir.Node, x: ir.Value, weight: ir.Value) -> int:
     pads = _numbers(node, "pads", 0)
     height, width = (
         max(
-            extents[d] + pads[d],
-            (results[d] - 1) * strides[d] + (kernel[d] - 1) * dilations[d] + 1,
+            extents[d] + pads[d], (results[d] - 1) * strides[d] + (kernel[d] - 1) * dilations[d] + 1
         )
         for d in (0, 1)
     )

@@ -51,9 +51,7 @@ def axis_out_of_range(node: ir.Node, types: Mapping[ir.Value, Type]) -> str | No
 
 
 def disagreement(
-    node: ir.Node,
-    types: Mapping[ir.Value, Type],
-    constants: Mapping[ir.Value, Any],
+    node: ir.Node, types: Mapping[ir.Value, Type], constants: Mapping[ir.Value, Any]
 ) -> str | None:
     """Return why the inputs of a node do not fit each other, or None.
 

@@ -69,10 +69,7 @@ class Tensors:
     """
 
     def __init__(
-        self,
-        source: str,
-        path: str | os.PathLike[str] | None,
-        outside: Mapping[str, Outside],
+        self, source: str, path: str | os.PathLike[str] | None, outside: Mapping[str, Outside]
     ) -> None:
         self.source = source
         self._path = path

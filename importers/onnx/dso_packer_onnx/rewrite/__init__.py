@@ -37,12 +37,7 @@ from .enlarge import fuse_resize, fuse_transposed_conv
 from .epilogue import fuse_activation, fuse_bias, fuse_residual
 from .gelu import fuse_gelu
 from .graph import DSO
-from .integer import (
-    fuse_integer_scale,
-    fuse_matmul_integer,
-    fuse_qlinear_matmul,
-    fuse_quantize,
-)
+from .integer import fuse_integer_scale, fuse_matmul_integer, fuse_qlinear_matmul, fuse_quantize
 from .integer_conv import fuse_conv_integer, fuse_qlinear_conv
 from .linear import sink_views, split_products
 from .matmul import fuse_gemm, fuse_matmul

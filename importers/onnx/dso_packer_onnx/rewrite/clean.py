@@ -10,15 +10,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 from onnx_ir.passes import common
 
-from .graph import (
-    dims,
-    ints,
-    only_first_output,
-    optional,
-    replace,
-    same_shape,
-    scalar,
-)
+from .graph import dims, ints, only_first_output, optional, replace, same_shape, scalar
 
 
 def inline_functions(model: ir.Model) -> int:

@@ -135,10 +135,7 @@ def new_weight(model: ir.Model, name: str, array: Array) -> ir.Value:
         free, number = f"{name}.{number}", number + 1
     tensor = ir.Tensor(np.ascontiguousarray(array), name=free)
     value = ir.Value(
-        name=free,
-        shape=ir.Shape(array.shape),
-        type=ir.TensorType(tensor.dtype),
-        const_value=tensor,
+        name=free, shape=ir.Shape(array.shape), type=ir.TensorType(tensor.dtype), const_value=tensor
     )
     model.graph.register_initializer(value)
     return value

@@ -86,11 +86,7 @@ def fuse_qlinear_matmul(model: ir.Model) -> int:
 
 
 def _scale(
-    model: ir.Model,
-    node: ir.Node,
-    a: ir.Value | None,
-    b: ir.Value | None,
-    out: ir.Value | None,
+    model: ir.Model, node: ir.Node, a: ir.Value | None, b: ir.Value | None, out: ir.Value | None
 ) -> tuple[list[ir.Node], ir.Value]:
     """Return the scale of a node's sums, with nodes that compute it unless it is constant."""
     factor = scale_of(a, b, out)

@@ -86,12 +86,7 @@ def fuse_gemm(model: ir.Model) -> int:
         inputs = [node.inputs[0], weight, *_addends(model, node, added, beta)]
         flags = {key: attributes.get_int(name, 0) for key, name in _FLAGS.items()}
         new = new_node(
-            "MatMul",
-            inputs,
-            {**flags, **_PLAIN},
-            like=node.outputs[0],
-            name=node.name,
-            domain=DSO,
+            "MatMul", inputs, {**flags, **_PLAIN}, like=node.outputs[0], name=node.name, domain=DSO
         )
         replace(node, [new])
         count += 1

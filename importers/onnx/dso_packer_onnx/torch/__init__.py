@@ -30,10 +30,7 @@ _BATCH = "batch"  # the name of an extent without one
 
 
 def from_torch(
-    module: Any,
-    example_inputs: Sequence[Any] = (),
-    dynamic_shapes: Any = None,
-    **options: Any,
+    module: Any, example_inputs: Sequence[Any] = (), dynamic_shapes: Any = None, **options: Any
 ) -> Module:
     """Make a module of a PyTorch model, for inference.
 
