@@ -31,27 +31,15 @@ Exit status: 0 if the library loads, even with warnings; 1 if it does not, if wi
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of ``packer check``."""
     parser = CommandParser("packer check", description=_DESCRIPTION, epilog=_EPILOG)
-    parser.add_argument("library", metavar="LIBRARY", help="the library")
-    parser.add_argument(
-        "--without-python",
-        action="store_true",
-        help="also report what of the library a program with libdso cannot use",
-    )
-    parser.add_argument(
-        "--policy", choices=["strict"], help="also report what runtime.harden refuses"
-    )
-    parser.add_argument(
-        "--allow-needed",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="with --policy: a library that may be needed; * stands for any text; repeatable",
-    )
-    parser.add_argument(
-        "--allow-origin",
-        action="store_true",
-        help="with --policy: accept RPATH and RUNPATH that begin with $ORIGIN",
-    )
+    add = parser.add_argument
+    add("library", metavar="LIBRARY", help="the library")
+    text = "also report what of the library a program with libdso cannot use"
+    add("--without-python", action="store_true", help=text)
+    add("--policy", choices=["strict"], help="also report what runtime.harden refuses")
+    text = "with --policy: a library that may be needed; * stands for any text; repeatable"
+    add("--allow-needed", metavar="NAME", action="append", default=[], help=text)
+    text = "with --policy: accept RPATH and RUNPATH that begin with $ORIGIN"
+    add("--allow-origin", action="store_true", help=text)
     parser.add_json()
     arguments = parser.parse_paths(argv)
     if (arguments.allow_needed or arguments.allow_origin) and not arguments.policy:

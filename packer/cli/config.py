@@ -58,12 +58,8 @@ def run(arguments: argparse.Namespace) -> None:
         flags += [f"-L{_LIB}", f"-Wl,-rpath,{_LIB}", "-ldso"]
     if flags:
         write(shlex.join(flags))
-    folders = {
-        "includedir": _INCLUDE,
-        "libdir": _LIB,
-        "cmakedir": _CMAKE,
-        "pkgconfigdir": _PKGCONFIG,
-    }
+    folders = {"includedir": _INCLUDE, "libdir": _LIB}
+    folders |= {"cmakedir": _CMAKE, "pkgconfigdir": _PKGCONFIG}
     asked = [folder for name, folder in folders.items() if getattr(arguments, name)]
     for folder in asked:
         write(str(folder))

@@ -59,7 +59,7 @@ def _export(arguments: argparse.Namespace) -> None:
         project = _project(arguments, steps)
         output = _output(arguments, project)
         refuse_output_among_inputs(output, project.inputs.paths)
-        root = _root(arguments, project)
+        root, prefix = _root(arguments, project), arguments.c_symbol_prefix
         encrypted = stack.enter_context(encrypting_parts(root, arguments, project))
         export_library(
             root,
@@ -83,7 +83,7 @@ def _export(arguments: argparse.Namespace) -> None:
             format=arguments.format or project.format,
             entry=arguments.entry or project.entry,
             system_lib=arguments.system_lib or project.system_lib,
-            c_symbol_prefix=_prefix(arguments, project),
+            c_symbol_prefix=project.c_symbol_prefix if prefix is None else prefix,
             addons=project.addons,
             workspace_dir=arguments.save_temps,
             options=_link_options(arguments, project),
@@ -116,11 +116,6 @@ def _root(arguments: argparse.Namespace, project: Project) -> Module:
     root = parsed(project.root)
     align_constants(root)
     return root
-
-
-def _prefix(arguments: argparse.Namespace, project: Project) -> str:
-    given: str | None = arguments.c_symbol_prefix
-    return project.c_symbol_prefix if given is None else given
 
 
 class _Progress:

@@ -27,13 +27,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of ``packer extract``."""
     parser = CommandParser("packer extract", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("library", metavar="LIBRARY", help="the library")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FOLDER",
-        required=True,
-        help="the folder to write; made if missing",
-    )
+    text = "the folder to write; made if missing"
+    parser.add_argument("-o", "--output", metavar="FOLDER", required=True, help=text)
     parser.add_argument("--force", action="store_true", help="replace existing files")
     return parser.parse_paths(argv)
 

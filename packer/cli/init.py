@@ -143,13 +143,8 @@ void scale(float *x, int64_t n, float by) {
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of ``packer init``."""
     parser = CommandParser("packer init", description=_DESCRIPTION, epilog=_EPILOG)
-    parser.add_argument(
-        "folder",
-        metavar="FOLDER",
-        nargs="?",
-        default=".",
-        help="the folder to write; made if missing; by default the current one",
-    )
+    text = "the folder to write; made if missing; by default the current one"
+    parser.add_argument("folder", metavar="FOLDER", nargs="?", default=".", help=text)
     header = "write a packer.toml for the functions of this C header"
     parser.add_repeated("--header", "FILE", header)
     return parser.parse_paths(argv)

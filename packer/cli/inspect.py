@@ -49,21 +49,18 @@ _TABLES = ("dynamic", "static")
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of ``packer inspect``."""
     parser = CommandParser("packer inspect", description=_DESCRIPTION, epilog=_EPILOG)
-    parser.add_argument(
-        "library", metavar="FILE", help="the library, or a file of device code or weights"
-    )
+    text = "the library, or a file of device code or weights"
+    parser.add_argument("library", metavar="FILE", help=text)
     parser.add_json()
-    parser.add_argument(
-        "--html", metavar="FILE", help="write a page for a browser, with everything"
-    )
+    text = "write a page for a browser, with everything"
+    parser.add_argument("--html", metavar="FILE", help=text)
     parts = parser.add_argument_group("lists, one or more")
-    parts.add_argument("--symbols", action="store_true", help="the symbols, with their meaning")
-    parts.add_argument(
-        "--blob", action="store_true", help="the entries of the blob, with their fields"
-    )
-    parts.add_argument(
-        "--size", action="store_true", help="the sizes of segments, sections and entries"
-    )
+    for option, text in (
+        ("--symbols", "the symbols, with their meaning"),
+        ("--blob", "the entries of the blob, with their fields"),
+        ("--size", "the sizes of segments, sections and entries"),
+    ):
+        parts.add_argument(option, action="store_true", help=text)
     _add_selection(parser)
     arguments = parser.parse_paths(argv)
     if not (arguments.symbols or arguments.json) and _selects(arguments):
@@ -166,13 +163,10 @@ def _add_selection(parser: CommandParser) -> None:
         text = f"only {name} symbols"
         where.add_argument(f"--{name}", dest="is", action="store_const", const=value, help=text)
     selection.add_argument("--filter", metavar="TEXT", help="only names that contain this text")
-    selection.add_argument(
-        "--regex", metavar="PATTERN", help="only names in which this regular expression matches"
-    )
-    orders = ("file", "name", "size", "address")
-    selection.add_argument(
-        "--sort", choices=orders, default="file", help="the order; default: file"
-    )
+    text = "only names in which this regular expression matches"
+    selection.add_argument("--regex", metavar="PATTERN", help=text)
+    orders, text = ("file", "name", "size", "address"), "the order; default: file"
+    selection.add_argument("--sort", choices=orders, default="file", help=text)
 
 
 def _selects(arguments: argparse.Namespace) -> bool:

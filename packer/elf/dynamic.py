@@ -118,10 +118,8 @@ class Dynamic:
         loads = [s.flags for s in segments if s.type == elf.PT_LOAD]
         return Hardening(
             relro="none" if not relro else "full" if now else "partial",
-            nx=bool(stack)
-            and not any(
-                f & elf.PF_X for f in stack
-            ),  # without PT_GNU_STACK the stack is executable
+            # Without PT_GNU_STACK the stack is executable.
+            nx=bool(stack) and not any(f & elf.PF_X for f in stack),
             rwx=any(f & elf.PF_W and f & elf.PF_X for f in loads),
             textrel=bool(self.values("DT_TEXTREL") or flags & elf.DF_TEXTREL),
             branch_protection=read_branch_protection(self.image),
@@ -169,9 +167,8 @@ class Dynamic:
         count = self._count_hashed() if self.values("DT_GNU_HASH") else 0
         sections = self.sections.of_type(elf.SHT_DYNSYM)
         nbytes = next((s.nbytes for s in sections if s.address == address), 0)
-        return max(
-            count, nbytes // size_of(SymbolEntry), self._count_relocated() if not count else 0
-        )
+        relocated = 0 if count else self._count_relocated()
+        return max(count, nbytes // size_of(SymbolEntry), relocated)
 
     def _count_hashed(self) -> int:
         """Return one more than the last symbol of all chains; 0 if all are empty."""

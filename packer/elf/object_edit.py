@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from . import structures as elf
 from .archive import MAGIC, read_archive
-from .object_file import ObjectTables, reporting_object, string_at
+from .object_file import ObjectTables, is_global, reporting_object, string_at
 from .structures import SectionHeader, SymbolEntry, align_up, pack, size_of
 
 _CODE = (elf.STT_FUNC, elf.STT_GNU_IFUNC)
@@ -108,8 +108,7 @@ class EditedObject:
     def globals(self) -> Iterator[tuple[int, str, SymbolEntry]]:
         """Iterate over the global symbols, undefined and weak ones included."""
         for index, symbol in enumerate(self.symbols):
-            kind = symbol.st_info & 15
-            if symbol.st_info >> 4 != elf.STB_LOCAL and kind not in (elf.STT_SECTION, elf.STT_FILE):
+            if is_global(symbol):
                 yield index, self.names[index], symbol
 
     def relocations(self) -> Iterator[Relocation]:

@@ -70,7 +70,7 @@ def rename_symbols(path: Path, rename: Callable[[str, bool], str]) -> None:
         strings = bytearray(tables.strings)
         for index, symbol in enumerate(tables.symbols):
             old = tables.name_of(symbol)
-            new = rename(old, symbol.st_shndx != elf.SHN_UNDEF) if _is_global(symbol) else old
+            new = rename(old, symbol.st_shndx != elf.SHN_UNDEF) if is_global(symbol) else old
             if new != old:
                 file.seek(tables.symtab.sh_offset + index * size_of(SymbolEntry))
                 file.write(pack([symbol._replace(st_name=len(strings))]))
@@ -105,12 +105,10 @@ def reporting_object(path: Path, name: str) -> Iterator[None]:
         raise ExportError(text, path=str(path)) from error
 
 
-def _is_global(symbol: SymbolEntry) -> bool:
-    symbol_type = symbol.st_info & 15
-    return symbol.st_info >> 4 != elf.STB_LOCAL and symbol_type not in (
-        elf.STT_SECTION,
-        elf.STT_FILE,
-    )
+def is_global(symbol: SymbolEntry) -> bool:
+    """Return True for a symbol that other objects see: also an undefined or weak one."""
+    kind = symbol.st_info & 15
+    return symbol.st_info >> 4 != elf.STB_LOCAL and kind not in (elf.STT_SECTION, elf.STT_FILE)
 
 
 class ObjectTables:
@@ -145,7 +143,7 @@ class ObjectTables:
     def definitions(self, base: int) -> Iterator[tuple[str, Definition]]:
         left = _MAX_SHARING * len(self.strings)
         for symbol in self.symbols:
-            if _is_global(symbol) and symbol.st_shndx != elf.SHN_UNDEF:
+            if is_global(symbol) and symbol.st_shndx != elf.SHN_UNDEF:
                 name = self.name_of(symbol)
                 left -= len(name)
                 if left < 0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterator, Sequence
-from struct import Struct, pack
+from struct import Struct
 from typing import TYPE_CHECKING
 
 from runtime.module import Module, preorder
@@ -29,6 +29,8 @@ from runtime.modules.vm import (
 )
 from runtime.serial.stream import Reader
 from runtime.tensors.safetensors_header import DTYPES
+
+from .assembler import little
 
 if TYPE_CHECKING:
     from runtime.tensors.tensor import Tensor
@@ -162,7 +164,7 @@ def _rewrite(executable: VMExecutable, names: dict[int, str]) -> None:
         size = function.register_file_size + len(used)
         functions[row] = function._replace(start=start, end=len(offsets), register_file_size=size)
     scopes = {i: scope for i, scope in executable.memory_scopes.items() if i not in names}
-    executable.set_code(functions, scopes, constants, _little(offsets), _little(words))
+    executable.set_code(functions, scopes, constants, little(offsets), little(words))
     executable.layout, executable.type_key = NEWEST, VMExecutable.type_key
 
 
@@ -191,7 +193,3 @@ def _with_registers(instruction: list[int], registers: dict[int, int]) -> list[i
 
 def _numbers(data: memoryview) -> tuple[int, ...]:
     return Struct(f"<{len(data) // 8}q").unpack(data)
-
-
-def _little(numbers: array[int]) -> bytes:
-    return pack(f"<{len(numbers)}q", *numbers)

@@ -134,7 +134,7 @@ class Program:
                 words.extend(instruction)
             span = (start, len(offsets), len(code.params), code.num_registers)
             rows.append(VMFunction(BYTECODE, name, *span, code.param_names))
-        return VMExecutable(rows, {}, self._constants, _little(offsets), _little(words))
+        return VMExecutable(rows, {}, self._constants, little(offsets), little(words))
 
 
 class Code:
@@ -242,6 +242,6 @@ def _type_index(value: object) -> int:
     return indices[type(value)]
 
 
-def _little(numbers: array[int]) -> bytes:
+def little(numbers: array[int]) -> bytes:
     """Return the words as the file has them."""
     return pack(f"<{len(numbers)}q", *numbers)
