@@ -7,20 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runtime.abi import (
-    BLOB_SYMBOLS,
-    CHECKSUMS,
-    CPU_LEVELS,
-    FACT_PREFIX,
-    FUNCTION_PREFIX,
-    LEFT_OUT,
-    LIBRARY_METADATA,
-    MAIN_NAME,
-    MANIFEST,
-)
+from runtime.abi import FACT_PREFIX, FUNCTION_PREFIX
 from runtime.error import ExportError
 from runtime.serial.stream import FileRange
 
+from .dialect import DATA_SYMBOLS
 from .files.arguments import list_of
 from .files.output import refuse_output_among_inputs, replacing
 from .files.progress import output_of, silent
@@ -41,8 +32,6 @@ if TYPE_CHECKING:
     from .elf.object_file import Definition
     from .files.progress import Progress
     from .toolchain.linker import Fcompile
-
-_DATA = (*BLOB_SYMBOLS, MANIFEST, LIBRARY_METADATA, CHECKSUMS, CPU_LEVELS, LEFT_OUT, MAIN_NAME)
 
 
 def link_library(
@@ -155,12 +144,13 @@ def _exported(link_input: LinkInput) -> Iterator[tuple[str, Definition]]:
     """Yield what an export defined: functions, facts, the blob; not variables of the loader."""
     for found in link_input.objects:
         for name, definition in found.definitions.items():
-            is_ours = FUNCTION_PREFIX in name or FACT_PREFIX in name or name.endswith(_DATA)
+            is_function = FUNCTION_PREFIX in name or FACT_PREFIX in name
+            is_ours = is_function or name.endswith(DATA_SYMBOLS)
             if is_ours and definition.is_exported and definition.offset is not None:
                 yield name, definition
 
 
 def _embedded(link_input: LinkInput) -> Iterator[tuple[str, Sequence[Chunk]]]:
     for name, (offset, nbytes, _) in _exported(link_input):
-        if name.endswith(_DATA) and offset is not None:
+        if name.endswith(DATA_SYMBOLS) and offset is not None:
             yield name, [FileRange(str(link_input.path), offset, nbytes)]

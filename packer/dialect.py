@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from runtime.abi import (
-    BLOB_SYMBOLS,
-    CHECKSUMS,
-    CONTEXT_SYMBOLS,
-    CPU_LEVELS,
-    FACT_PREFIX,
-    FUNCTION_PREFIX,
-    LEFT_OUT,
-    LIBRARY_METADATA,
-    MAIN_NAME,
-    MANIFEST,
-    SBOM,
-)
+from runtime import abi
 from runtime.blob import check_dialect
 from runtime.error import ExportError
 from runtime.module import Module, preorder
@@ -47,6 +35,11 @@ def unread_by_tvm(root: Module, dialect: Dialect) -> list[str]:
     return [f"{text}; if TVM must load it, {what} (in Python: format='tvm-ffi')"]
 
 
+# Symbols of data that an export defines, with its prefix.
+DATA_SYMBOLS = (
+    *(*abi.BLOB_SYMBOLS, abi.MANIFEST, abi.LIBRARY_METADATA, abi.CHECKSUMS),
+    *(abi.CPU_LEVELS, abi.LEFT_OUT, abi.MAIN_NAME),
+)
 # Symbols in objects: a packed C function that gets the plain name of a C function, and that C
 # function (`elf.plain_names`).
 PACKED_PREFIX = "__packer_packed_"
@@ -101,26 +94,26 @@ class Naming:
         self.register = _REGISTER[dialect] if system_lib else ""
         self.prefix = prefix
         self.legacy_calls = legacy_calls
-        self.blob = prefix + next(name for name, own in BLOB_SYMBOLS.items() if own == dialect)
-        self.manifest = prefix + MANIFEST
-        self.metadata = prefix + LIBRARY_METADATA
-        self.sbom = prefix + SBOM
-        self.checksums = prefix + CHECKSUMS
-        self.cpu_levels = prefix + CPU_LEVELS
-        self.left_out = prefix + LEFT_OUT
-        self.entry = prefix + MAIN_NAME
+        self.blob = prefix + next(name for name, own in abi.BLOB_SYMBOLS.items() if own == dialect)
+        self.manifest = prefix + abi.MANIFEST
+        self.metadata = prefix + abi.LIBRARY_METADATA
+        self.sbom = prefix + abi.SBOM
+        self.checksums = prefix + abi.CHECKSUMS
+        self.cpu_levels = prefix + abi.CPU_LEVELS
+        self.left_out = prefix + abi.LEFT_OUT
+        self.entry = prefix + abi.MAIN_NAME
 
     def fact(self, function: str) -> str:
         """Return the symbol of a function's facts."""
-        return FACT_PREFIX + self.prefix + function
+        return abi.FACT_PREFIX + self.prefix + function
 
     def wrapper(self, function: str) -> str:
         """Return the symbol of a function's wrapper, which callers look up."""
-        return FUNCTION_PREFIX + self.prefix + function
+        return abi.FUNCTION_PREFIX + self.prefix + function
 
     def description(self, tag: str, function: str) -> str:
         """Return the symbol of a function's metadata or doc: tvm_ffi puts the prefix first here."""
-        return self.prefix + FUNCTION_PREFIX + tag + function
+        return self.prefix + abi.FUNCTION_PREFIX + tag + function
 
     def isolated(self, symbol: str, is_defined: bool) -> str:
         """Return a symbol's name in an object that is linked with other models.
@@ -128,11 +121,11 @@ class Naming:
         Defined symbols get the prefix, also symbols that C++ defines in every object, so that no
         model runs another model's copy. Of undefined symbols only context symbols get it.
         """
-        start = len(FUNCTION_PREFIX)
-        own = (self.prefix + "__", FUNCTION_PREFIX + self.prefix, FACT_PREFIX + self.prefix)
-        is_renamed = is_defined or symbol in CONTEXT_SYMBOLS
+        start = len(abi.FUNCTION_PREFIX)
+        own = (self.prefix + "__", abi.FUNCTION_PREFIX + self.prefix, abi.FACT_PREFIX + self.prefix)
+        is_renamed = is_defined or symbol in abi.CONTEXT_SYMBOLS
         if not is_renamed or symbol.startswith(own):
             return symbol
-        if symbol.startswith(FUNCTION_PREFIX) and symbol[start:][:1] not in ("", "_"):
+        if symbol.startswith(abi.FUNCTION_PREFIX) and symbol[start:][:1] not in ("", "_"):
             return self.wrapper(symbol[start:])  # a function of other compilers
         return self.prefix + symbol

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from runtime.abi import (
-    BUNDLE,
-    CHECKSUMS,
-    CONTEXT_SYMBOLS,
-    CPU_LEVELS,
-    FACT_PREFIX,
-    FUNCTION_PREFIX,
-    LEFT_OUT,
-    LIBRARY_BIN,
-    LIBRARY_METADATA,
-    MAIN_NAME,
-    MANIFEST,
-    MODULE_BLOB,
-    SBOM,
-)
+from runtime import abi
+
+from ..dialect import DATA_SYMBOLS
 
 _OWN = {
-    MODULE_BLOB: "the blob: the imported modules",
-    LIBRARY_BIN: "the blob: the imported modules, in dialect tvm-ffi",
-    MANIFEST: "the manifest: the places of the blob's entries",
-    LIBRARY_METADATA: "the metadata of the library: version, license, ...",
-    CHECKSUMS: "the checksums: the exported symbols and their CRC-32",
-    CPU_LEVELS: "the CPU levels that the code was compiled for",
-    LEFT_OUT: "the functions that the export left out, with the reasons",
-    BUNDLE: "the room for the bundle with the file's signature",
-    SBOM: "the bill of materials, CycloneDX",
-    MAIN_NAME: "the name of the entry",
-    FUNCTION_PREFIX + "main": "the entry: what a call of the library runs",
+    abi.MODULE_BLOB: "the blob: the imported modules",
+    abi.LIBRARY_BIN: "the blob: the imported modules, in dialect tvm-ffi",
+    abi.MANIFEST: "the manifest: the places of the blob's entries",
+    abi.LIBRARY_METADATA: "the metadata of the library: version, license, ...",
+    abi.CHECKSUMS: "the checksums: the exported symbols and their CRC-32",
+    abi.CPU_LEVELS: "the CPU levels that the code was compiled for",
+    abi.LEFT_OUT: "the functions that the export left out, with the reasons",
+    abi.BUNDLE: "the room for the bundle with the file's signature",
+    abi.SBOM: "the bill of materials, CycloneDX",
+    abi.MAIN_NAME: "the name of the entry",
+    abi.FUNCTION_PREFIX + "main": "the entry: what a call of the library runs",
     "__tvm_module_ctx": "context: the library's module",
     "__tvm_ffi__library_ctx": "context: the library's module",
     "get_c_metadata": "the metadata of an AOT model: inputs, outputs",
@@ -60,16 +48,12 @@ _RUNTIME = {
 _PREFIXES = {
     "__tvm_ffi__metadata_": "metadata of {}: code that returns its types as JSON",
     "__tvm_ffi__doc_": "doc of {}: code that returns it",
-    FUNCTION_PREFIX: "wrapper of {}: what a call by name runs",
-    FACT_PREFIX: "facts of {}: declaration, ABI, doc",
+    abi.FUNCTION_PREFIX: "wrapper of {}: what a call by name runs",
+    abi.FACT_PREFIX: "facts of {}: declaration, ABI, doc",
     "__init_": "receives the constants of {}",
 }
 # A statically linked model defines these with its prefix.
-_PREFIXED = (
-    *(MODULE_BLOB, LIBRARY_BIN, MANIFEST, LIBRARY_METADATA, CHECKSUMS, CPU_LEVELS),
-    *(LEFT_OUT, MAIN_NAME),
-    *CONTEXT_SYMBOLS,
-)
+_PREFIXED = (*DATA_SYMBOLS, *abi.CONTEXT_SYMBOLS)
 
 
 def meaning_of(symbol: str) -> str:

@@ -13,20 +13,10 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from runtime.module import Module, preorder
+from runtime.modules import vm
 from runtime.modules.opaque import OpaqueModule
 from runtime.modules.safetensors import SafetensorsModule
-from runtime.modules.vm import (
-    BYTECODE,
-    INT,
-    LEGACY_KEY,
-    NEWEST,
-    PACKED,
-    STR,
-    TENSOR,
-    VMExecutable,
-    VMFunction,
-    loader,
-)
+from runtime.modules.vm import VMExecutable, VMFunction, loader
 from runtime.serial.stream import Reader
 from runtime.tensors.safetensors_header import DTYPES
 
@@ -39,7 +29,7 @@ _ALIGNMENT = 64
 _LEAST_NBYTES = 4096  # smaller ones are not worth a call
 _NAMES = {code: name for name, code in DTYPES.items()}
 _WEIGHT = "dso.weight"
-_KEYS = (VMExecutable.type_key, LEGACY_KEY)
+_KEYS = (VMExecutable.type_key, vm.LEGACY_KEY)
 _CALL, _CONSTANT, _ANY_ARGS = 1, 2, -2
 
 
@@ -82,7 +72,7 @@ def _align(executable: VMExecutable) -> int:
     tensors = {
         index: value
         for index, (type_index, value) in enumerate(executable.values)
-        if type_index == TENSOR and _can_move(value)
+        if type_index == vm.TENSOR and _can_move(value)
     }
     if not tensors:
         return 0
@@ -138,20 +128,20 @@ def _module(tensors: dict[str, Tensor]) -> SafetensorsModule:
 
 def _rewrite(executable: VMExecutable, names: dict[int, str]) -> None:
     """Replace the constants by names, and their uses by registers that are filled first."""
-    constants = [*executable.values, *((STR, name) for name in names.values())]
+    constants = [*executable.values, *((vm.STR, name) for name in names.values())]
     first_name = len(executable.constants)
     name_of = {index: first_name + number for number, index in enumerate(names)}
     for index in names:
-        constants[index] = (INT, 0)
+        constants[index] = (vm.INT, 0)
     functions = list(executable.functions)
-    known = [f.name for f in functions if f.kind == PACKED]
+    known = [f.name for f in functions if f.kind == vm.PACKED]
     if _WEIGHT not in known:
-        functions.append(VMFunction(PACKED, _WEIGHT, 0, 0, _ANY_ARGS, 0, ()))
-    weight = next(i for i, f in enumerate(functions) if f.kind == PACKED and f.name == _WEIGHT)
+        functions.append(VMFunction(vm.PACKED, _WEIGHT, 0, 0, _ANY_ARGS, 0, ()))
+    weight = next(i for i, f in enumerate(functions) if f.kind == vm.PACKED and f.name == _WEIGHT)
     code = _instructions(executable)
     offsets, words = array("q"), array("q")
     for row, function in enumerate(functions):
-        if function.kind != BYTECODE:
+        if function.kind != vm.BYTECODE:
             continue
         body = code[function.start : function.end]
         used = list(dict.fromkeys(i for one in body for i in _constants_of(one) if i in names))
@@ -165,7 +155,7 @@ def _rewrite(executable: VMExecutable, names: dict[int, str]) -> None:
         functions[row] = function._replace(start=start, end=len(offsets), register_file_size=size)
     scopes = {i: scope for i, scope in executable.memory_scopes.items() if i not in names}
     executable.set_code(functions, scopes, constants, little(offsets), little(words))
-    executable.layout, executable.type_key = NEWEST, VMExecutable.type_key
+    executable.layout, executable.type_key = vm.NEWEST, VMExecutable.type_key
 
 
 def _instructions(executable: VMExecutable) -> list[list[int]]:

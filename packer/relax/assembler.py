@@ -11,18 +11,8 @@ from struct import pack
 from typing import NamedTuple
 
 from runtime.error import ExportError
-from runtime.modules.vm import (
-    BYTECODE,
-    DATA_TYPE,
-    FLOAT,
-    INT,
-    PACKED,
-    SHAPE,
-    STR,
-    TENSOR,
-    VMExecutable,
-    VMFunction,
-)
+from runtime.modules import vm
+from runtime.modules.vm import VMExecutable, VMFunction
 from runtime.tensors.tensor import Tensor
 
 _CALL, _RET, _GOTO, _IF = 1, 2, 3, 4
@@ -98,7 +88,7 @@ class Program:
         """Return the number of a constant."""
         index = _type_index(value)
         # 1 == 1.0 == True, and 0.0 == -0.0: the key has the type, and the bits of a float.
-        key: tuple[int, object] = (index, id(value) if index == TENSOR else value)
+        key: tuple[int, object] = (index, id(value) if index == vm.TENSOR else value)
         if isinstance(value, float):
             key = (index, pack("<d", value))
         if key not in self._known:
@@ -126,14 +116,14 @@ class Program:
         for name in self._numbers:
             code = self._codes.get(name)
             if code is None:
-                rows.append(VMFunction(PACKED, name, 0, 0, _ANY_ARGS, 0, ()))
+                rows.append(VMFunction(vm.PACKED, name, 0, 0, _ANY_ARGS, 0, ()))
                 continue
             start = len(offsets)
             for instruction in code.instructions({self._numbers[other] for other in self._codes}):
                 offsets.append(len(words))
                 words.extend(instruction)
             span = (start, len(offsets), len(code.params), code.num_registers)
-            rows.append(VMFunction(BYTECODE, name, *span, code.param_names))
+            rows.append(VMFunction(vm.BYTECODE, name, *span, code.param_names))
         return VMExecutable(rows, {}, self._constants, little(offsets), little(words))
 
 
@@ -238,7 +228,8 @@ class Code:
 
 def _type_index(value: object) -> int:
     """Return TVM FFI's type index of a constant."""
-    indices = {DataType: DATA_TYPE, Tensor: TENSOR, int: INT, float: FLOAT, str: STR, tuple: SHAPE}
+    indices = {DataType: vm.DATA_TYPE, Tensor: vm.TENSOR, int: vm.INT, float: vm.FLOAT}
+    indices |= {str: vm.STR, tuple: vm.SHAPE}
     return indices[type(value)]
 
 

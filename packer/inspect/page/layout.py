@@ -8,15 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runtime.abi import (
-    BUNDLE,
-    CHECKSUMS,
-    FACT_PREFIX,
-    HEADER_NBYTES,
-    LIBRARY_METADATA,
-    MANIFEST,
-    SBOM,
-)
+from runtime import abi
 from runtime.error import LibraryLoadError
 
 from ...elf.section_table import read_sections
@@ -95,17 +87,17 @@ def _facts(image: Image, report: LibraryReport) -> Iterator[Region]:
         except LibraryLoadError:
             continue
         name, about = symbol.name, ""
-        if name == MANIFEST:
+        if name == abi.MANIFEST:
             about = "JSON: the producer of the library, and the place of each blob entry."
-        elif name == LIBRARY_METADATA:
+        elif name == abi.LIBRARY_METADATA:
             about = "JSON: the version and license of the library, and further values."
-        elif name == CHECKSUMS:
+        elif name == abi.CHECKSUMS:
             about = "Text: the exported symbols and the CRC-32 of their bytes."
-        elif name == SBOM:
+        elif name == abi.SBOM:
             about = "JSON: the bill of materials, CycloneDX."
-        elif name == BUNDLE:
+        elif name == abi.BUNDLE:
             about = "JSON: the signature of the file, then zeros; or zeros."
-        elif name.startswith(FACT_PREFIX):
+        elif name.startswith(abi.FACT_PREFIX):
             about = "Text: the signature of the function, and its documentation."
         yield Region(name, "symbol", "tree", _DATA, offset, symbol.size, about)
 
@@ -116,7 +108,7 @@ def _blob(report: LibraryReport) -> Iterator[Region]:
         return
     about = "The import tree: the contents of all modules except the library itself."
     yield Region(blob.symbol, "blob", "tree", _DATA, blob.offset, blob.nbytes, about)
-    start = blob.offset + HEADER_NBYTES
+    start = blob.offset + abi.HEADER_NBYTES
     for index, entry in enumerate(blob.entries):
         place = (start + entry.offset, entry.nbytes)
         yield Region(entry.key, "blob entry", "tree", _ENTRY, *place, entry=index)
