@@ -43,28 +43,15 @@ INCLUDE = (headers(), templates())
 
 
 class Code(NamedTuple):
-    """The code of one link, without the embedded bytes.
+    """The code of one link, without the embedded bytes."""
 
-    Attributes
-    ----------
-    files : list of CodeFile
-        The host code and the glue.
-    functions : list of str
-        The declared functions; an error names the ones that the code does not define.
-    options, addons : list
-        The caller's options and inputs for the linker.
-    naming : list of str
-        Options of packer that hide symbols, and that name the library.
-    packed : collection of str
-        The declared functions that are packed C functions.
-    """
-
-    files: list[CodeFile]
+    files: list[CodeFile]  # the host code and the glue
+    # The declared functions; an error names the ones that the code does not define.
     functions: list[str]
-    options: list[str]
-    addons: list[str | os.PathLike[str]]
-    naming: list[str]
-    packed: Collection[str] = ()
+    options: list[str]  # the caller's options for the linker
+    addons: list[str | os.PathLike[str]]  # the caller's inputs for it
+    naming: list[str]  # options of packer that hide symbols, and that name the library
+    packed: Collection[str] = ()  # the declared functions that are packed C functions
 
 
 class Link:

@@ -17,42 +17,22 @@ class Relocations(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """A processor architecture with the ABI of its Linux distributions.
+    """A processor architecture with the ABI of its Linux distributions."""
 
-    Attributes
-    ----------
-    name : str
-        The first word of a triple, and what ``uname -m`` prints.
-    e_machine, e_flags : int
-        The fields of an ELF header.
-    relocations : Relocations
-        Their numbers (psABI).
-    page_nbytes : int
-        The largest page that Linux uses there, in bytes; segments are aligned to it. 0: no
-        library can be exported for this machine.
-    features, abi : str
-        What LLVM needs to generate code for it.
-    hardening : str
-        The compiler option for landing pads and shadow stacks.
-    and_property : int
-        The pr_type of the GNU property whose bits all inputs of a link have in common.
-    marks : tuple of str
-        The names of its bits, the lowest first: ``"IBT"``, ``"BTI"``.
-    char : str
-        What plain char is: ``"i8"`` or ``"u8"``.
-    """
-
-    name: str
-    e_machine: int
-    relocations: Relocations
-    e_flags: int = 0
+    name: str  # the first word of a triple, and what ``uname -m`` prints
+    e_machine: int  # the fields of an ELF header
+    relocations: Relocations  # their numbers (psABI)
+    e_flags: int = 0  # the fields of an ELF header
+    # The largest page that Linux uses there, in bytes; segments are aligned to it. 0: no library
+    # can be exported for this machine.
     page_nbytes: int = 0
-    features: str = ""
-    abi: str = ""
-    hardening: str = ""
+    features: str = ""  # what LLVM needs to generate code for it
+    abi: str = ""  # likewise
+    hardening: str = ""  # the compiler option for landing pads and shadow stacks
+    # The pr_type of the GNU property whose bits all inputs of a link have in common.
     and_property: int = 0
-    marks: tuple[str, ...] = ()
-    char: str = "u8"
+    marks: tuple[str, ...] = ()  # the names of its bits, the lowest first: ``"IBT"``, ``"BTI"``
+    char: str = "u8"  # what plain char is: ``"i8"`` or ``"u8"``
 
 
 EM_RISCV = 243

@@ -72,26 +72,14 @@ class Contents(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One record.
+    """One record."""
 
-    Attributes
-    ----------
-    symbol : str
-        Its symbol.
-    data : bytes
-        Its bytes; of one of the glue without the NUL at the end. Empty: the library has none.
-    files : tuple of CodeFile
-        What is linked for it.
-    is_glue : bool
-        True if the glue defines it.
-    is_final : bool
-        False if its bytes change after the export, so that the checksums do not list it.
-    """
-
-    symbol: str
+    symbol: str  # its symbol
+    # Its bytes; of one of the glue without the NUL at the end. Empty: the library has none.
     data: bytes
-    files: tuple[CodeFile, ...] = ()
-    is_glue: bool = False
+    files: tuple[CodeFile, ...] = ()  # what is linked for it
+    is_glue: bool = False  # True if the glue defines it
+    # False if its bytes change after the export, so that the checksums do not list it.
     is_final: bool = True
 
 

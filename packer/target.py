@@ -33,24 +33,12 @@ _VERSION = re.compile(r"\d+(\.\d+)+")
 
 
 class Target(NamedTuple):
-    """The machine and system that a library is exported for.
+    """The machine and system that a library is exported for."""
 
-    Attributes
-    ----------
-    triple : str
-        As the caller wrote it.
-    machine : Machine
-        The processor.
-    environment : str
-        The C library: ``"gnu"``, ``"musl"``, ...
-    version : str
-        The oldest supported glibc, ``"2.17"``; empty for the toolchain's default.
-    """
-
-    triple: str
+    triple: str  # as the caller wrote it
     machine: Machine
-    environment: str
-    version: str
+    environment: str  # the C library: ``"gnu"``, ``"musl"``, ...
+    version: str  # the oldest supported glibc, ``"2.17"``; empty for the toolchain's default
 
     def is_like(self, other: Target) -> bool:
         """Return True if code for one target can be linked with code for the other."""

@@ -30,21 +30,11 @@ _NEITHER = {*RESERVED, "main", "operator", "_Static_assert"}
 
 
 class Found(NamedTuple):
-    """The functions of a unit.
+    """The functions of a unit."""
 
-    Attributes
-    ----------
-    made : tuple of Declaration
-        In the order of the unit.
-    left_out : dict of str to str
-        The other functions, each with the reason.
-    left_out_types : dict of str to str
-        The C declarations of the latter.
-    """
-
-    made: tuple[Declaration, ...]
-    left_out: dict[str, str]
-    left_out_types: dict[str, str]
+    made: tuple[Declaration, ...]  # in the order of the unit
+    left_out: dict[str, str]  # the other functions, each with the reason
+    left_out_types: dict[str, str]  # the C declarations of the latter
 
 
 def functions_defined(scope: Scope, module: str, changes: Mapping[str, Any]) -> Found:

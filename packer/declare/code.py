@@ -10,48 +10,22 @@ from .declaration import SIGNED, UNSIGNED, Struct
 
 
 class Kind(NamedTuple):
-    """How a value of one code is passed.
+    """How a value of one code is passed."""
 
-    Attributes
-    ----------
-    c_type : str
-        Its type in C, or one with the same ABI.
-    local : str
-        The type of the variable that an argument is read into; converts to `c_type`.
-    take : str
-        The function of the glue that reads an argument, after ``dso_take_``.
-    options : tuple of str
-        The arguments of `take` before the variable.
-    give : str
-        The function of the glue that stores a result, after ``dso_give_``.
-    spelling : str
-        The type in messages.
-    header : str
-        The file that defines `take` and `give`.
-    """
-
-    c_type: str
-    local: str
-    take: str
-    options: tuple[str, ...]
-    give: str
-    spelling: str
-    header: str = "glue_take.h"
+    c_type: str  # its type in C, or one with the same ABI
+    local: str  # the type of the variable that an argument is read into; converts to `c_type`
+    take: str  # the function of the glue that reads an argument, after ``dso_take_``
+    options: tuple[str, ...]  # the arguments of `take` before the variable
+    give: str  # the function of the glue that stores a result, after ``dso_give_``
+    spelling: str  # the type in messages
+    header: str = "glue_take.h"  # the file that defines `take` and `give`
 
 
 class Scope(NamedTuple):
-    """The structs that the codes of one declaration name.
+    """The structs that the codes of one declaration name."""
 
-    Attributes
-    ----------
-    structs : mapping of str to Struct
-        By the name in a code.
-    names : mapping of str to str
-        The C types that glue.c defines for structs that are passed by value.
-    """
-
-    structs: Mapping[str, Struct]
-    names: Mapping[str, str]
+    structs: Mapping[str, Struct]  # by the name in a code
+    names: Mapping[str, str]  # the C types that glue.c defines for structs that are passed by value
 
 
 def _numbers() -> dict[str, Kind]:

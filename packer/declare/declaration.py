@@ -87,108 +87,58 @@ class Field(NamedTuple):
 
 
 class Struct(NamedTuple):
-    """The layout of a struct.
+    """The layout of a struct."""
 
-    Attributes
-    ----------
-    name : str
-        Its tag, or the name of the typedef if it has none; a code writes it in braces.
-    spelling : str
-        The type in C: ``struct point``, or the typedef's name.
-    size, alignment : int
-        In bytes.
-    """
-
-    name: str
-    spelling: str
-    size: int
-    alignment: int
+    name: str  # its tag, or the name of the typedef if it has none; a code writes it in braces
+    spelling: str  # the type in C: ``struct point``, or the typedef's name
+    size: int  # in bytes
+    alignment: int  # in bytes
     fields: tuple[Field, ...]
 
 
 class Callback(NamedTuple):
-    """The type of the function that a parameter points to.
+    """The type of the function that a parameter points to."""
 
-    Attributes
-    ----------
-    parameter : str
-        The name of the parameter of the declared function.
-    parameters : tuple of Parameter
-        What the C code passes to the callback.
-    result, result_text : str
-        The code and the C type of what the callback returns.
-    """
-
-    parameter: str
-    parameters: tuple[Parameter, ...]
-    result: str
-    result_text: str
+    parameter: str  # the name of the parameter of the declared function
+    parameters: tuple[Parameter, ...]  # what the C code passes to the callback
+    result: str  # the code of what the callback returns
+    result_text: str  # its C type
 
 
 class Check(NamedTuple):
-    """The C text by which the compiler of the user's source checks a declaration.
+    """The C text by which the compiler of the user's source checks a declaration."""
 
-    Attributes
-    ----------
-    function : Function or None
-        The function's type; None if it has no C text.
-    conditions : tuple of str
-        Constant expressions that are true if sizes and offsets were computed right.
-    calls : str
-        The function or macro that ``__packer_call_<name>`` calls; empty if the wrapper calls the
-        function itself.
-    """
-
-    function: Function | None = None
+    function: Function | None = None  # the function's type; None if it has no C text
+    # Constant expressions that are true if sizes and offsets were computed right.
     conditions: tuple[str, ...] = ()
+    # The function or macro that ``__packer_call_<name>`` calls; empty if the wrapper calls the
+    # function itself.
     calls: str = ""
 
 
 class Declaration(NamedTuple):
-    """One declared function.
-
-    Attributes
-    ----------
-    text : str
-        The C function type as the user wrote it, white space normalised; empty if packed_c.
-    parameters : tuple of Parameter
-        All parameters of the C function, in order.
-    result, result_text : str
-        The code and the C type of the result.
-    abi : str
-        ``"safe_call"`` (it gets a wrapper) or ``"packed_c"`` (it needs none).
-    out, errno, free, lifetime, defaults
-        As in `FunctionDeclaration`.
-    symbol : str
-        The symbol that the wrapper calls; empty for `name`.
-    structs : tuple of Struct
-        The structs that codes name; each after the structs that it contains.
-    callbacks : tuple of Callback
-        One for each parameter of code ``fn``.
-    is_external : bool
-        True if another library may define the symbol.
-    check : Check
-        The C text by which the compiler checks this declaration.
-    """
+    """One declared function."""
 
     name: str
+    # The C function type as the user wrote it, white space normalised; empty if packed_c.
     text: str = ""
-    parameters: tuple[Parameter, ...] = ()
-    result: str = "void"
-    result_text: str = "void"
+    parameters: tuple[Parameter, ...] = ()  # all parameters of the C function, in order
+    result: str = "void"  # the code of the result
+    result_text: str = "void"  # its C type
     doc: str = ""
     gil: str = "release"
-    abi: str = "safe_call"
-    out: tuple[str, ...] = ()
-    errno: bool = False
-    free: str = ""
-    symbol: str = ""
-    lifetime: str = ""
-    defaults: Mapping[str, Any] = {}
+    abi: str = "safe_call"  # ``"safe_call"`` (it gets a wrapper) or ``"packed_c"`` (it needs none)
+    out: tuple[str, ...] = ()  # as in `FunctionDeclaration`
+    errno: bool = False  # as in `FunctionDeclaration`
+    free: str = ""  # as in `FunctionDeclaration`
+    symbol: str = ""  # the symbol that the wrapper calls; empty for `name`
+    lifetime: str = ""  # as in `FunctionDeclaration`
+    defaults: Mapping[str, Any] = {}  # as in `FunctionDeclaration`
+    # The structs that codes name; each after the structs that it contains.
     structs: tuple[Struct, ...] = ()
-    callbacks: tuple[Callback, ...] = ()
-    is_external: bool = False
-    check: Check = Check()
+    callbacks: tuple[Callback, ...] = ()  # one for each parameter of code ``fn``
+    is_external: bool = False  # True if another library may define the symbol
+    check: Check = Check()  # the C text by which the compiler checks this declaration
 
     @property
     def passed(self) -> tuple[Parameter, ...]:

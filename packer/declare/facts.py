@@ -35,38 +35,21 @@ _CHOICES = {"abi": ("safe_call", "packed_c"), "gil": ("release", "keep")}
 
 
 class Facts(NamedTuple):
-    """The facts of one function.
-
-    Attributes
-    ----------
-    type : str
-        The C function type without the name; empty for a packed C function.
-    params, out : tuple of (name, code)
-        The parameters that callers pass, and the results, in order.
-    result : str
-        The code of what the C function returns.
-    defaults : mapping of str to object
-        The values of parameters that callers may omit.
-    free, lifetime : str
-        The function that releases a handle, and the parameter that a handle keeps alive.
-    structs : tuple of Struct
-        The structs that codes name; without their spelling in C.
-    plain : str
-        ``"packed_c"`` if the symbol with the plain name is a packed C function over the wrapper;
-        empty if it is the C function.
-    """
+    """The facts of one function."""
 
     abi: str
     gil: str
-    type: str
-    params: tuple[tuple[str, str], ...]
-    result: str
+    type: str  # the C function type without the name; empty for a packed C function
+    params: tuple[tuple[str, str], ...]  # the parameters that callers pass, in order
+    result: str  # the code of what the C function returns
     doc: str
-    out: tuple[tuple[str, str], ...] = ()
-    defaults: Mapping[str, Any] = {}
-    free: str = ""
-    lifetime: str = ""
-    structs: tuple[Struct, ...] = ()
+    out: tuple[tuple[str, str], ...] = ()  # the parameters that are results, in order
+    defaults: Mapping[str, Any] = {}  # the values of parameters that callers may omit
+    free: str = ""  # the function that releases a handle
+    lifetime: str = ""  # the parameter that a handle keeps alive
+    structs: tuple[Struct, ...] = ()  # the structs that codes name; without their spelling in C
+    # ``"packed_c"`` if the symbol with the plain name is a packed C function over the wrapper;
+    # empty if it is the C function.
     plain: str = ""
 
     def signature(self, name: str) -> str | None:

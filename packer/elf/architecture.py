@@ -15,21 +15,11 @@ from runtime._core import cuda_images
 
 
 class Architecture(NamedTuple):
-    """The target of one piece of device code.
+    """The target of one piece of device code."""
 
-    Attributes
-    ----------
-    kind : str
-        ``"ptx"`` or ``"cubin"``.
-    capability : int
-        The number in NVIDIA's name: 80, 103.
-    suffix : str
-        ``"a"``: this architecture only; ``"f"``: its family; else empty.
-    """
-
-    kind: str
-    capability: int
-    suffix: str = ""
+    kind: str  # ``"ptx"`` or ``"cubin"``
+    capability: int  # the number in NVIDIA's name: 80, 103
+    suffix: str = ""  # ``"a"``: this architecture only; ``"f"``: its family; else empty
 
     def __str__(self) -> str:
         return f"{self.kind} sm_{self.capability}{self.suffix}"

@@ -24,23 +24,15 @@ Find = Callable[[str, Requester], "str | None"]
 
 @dataclass(slots=True)
 class Dependencies:
-    """The libraries that a load of one would load too, in the order of the dynamic loader.
+    """The libraries that a load of one would load too, in the order of the dynamic loader."""
 
-    Attributes
-    ----------
-    direct : dict of str to (str or None)
-        The libraries needed by the library itself, and their files.
-    missing : dict of str to str
-        The libraries that are not found, on any level, and the first library that needs each.
-    missing_versions : list of (library, version, requester)
-        The symbol versions that the found library does not define.
-    glibc : (library, version) or None
-        The newest glibc that any of them needs, except glibc's own libraries.
-    """
-
+    # The libraries needed by the library itself, and their files.
     direct: dict[str, str | None] = field(default_factory=dict)
+    # The libraries that are not found, on any level, and the first library that needs each.
     missing: dict[str, str] = field(default_factory=dict)
+    # The symbol versions that the found library does not define.
     missing_versions: list[tuple[str, str, str]] = field(default_factory=list)
+    # The newest glibc that any of them needs, except glibc's own libraries.
     glibc: tuple[str, str] | None = None
     _found: dict[str, Dynamic | None] = field(default_factory=dict)
 

@@ -29,20 +29,12 @@ _MAX_CACHE = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """A library that needs others.
+    """A library that needs others."""
 
-    Attributes
-    ----------
-    folder : str
-        The folder of the library: the value of ``$ORIGIN``.
-    parent : Requester or None
-        The library that needs it.
-    """
-
-    folder: str
+    folder: str  # the folder of the library: the value of ``$ORIGIN``
     rpath: tuple[str, ...] = ()
     runpath: tuple[str, ...] = ()
-    parent: Requester | None = field(default=None)
+    parent: Requester | None = field(default=None)  # the library that needs it
 
 
 def find_library(name: str, requester: Requester) -> str | None:

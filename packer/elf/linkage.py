@@ -20,13 +20,7 @@ class VersionNeed:
 
 @dataclass(frozen=True, slots=True)
 class Linkage:
-    """The requests of the dynamic section to the dynamic loader.
-
-    Attributes
-    ----------
-    glibc : str or None
-        The newest glibc version that a symbol is bound to; an older glibc cannot load the library.
-    """
+    """The requests of the dynamic section to the dynamic loader."""
 
     soname: str | None
     needed: tuple[str, ...]
@@ -35,6 +29,7 @@ class Linkage:
     audit: tuple[str, ...]
     filter: tuple[str, ...]
     version_needs: tuple[VersionNeed, ...] = ()
+    # The newest glibc version that a symbol is bound to; an older glibc cannot load the library.
     glibc: str | None = None
 
     @property
@@ -60,25 +55,12 @@ def version_numbers(version: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Hardening:
-    """How the linker hardened the file.
+    """How the linker hardened the file."""
 
-    Attributes
-    ----------
-    relro : str
-        ``"full"``, ``"partial"`` or ``"none"``.
-    nx : bool
-        True if the stack is not executable.
-    rwx : bool
-        True if a segment is both writable and executable.
-    textrel : bool
-        True if relocations write to read-only segments.
-    branch_protection : tuple of str
-        The marks of all code: ``"IBT"``, ``"SHSTK"`` (x86-64's CET), ``"BTI"``, ``"PAC"``,
-        ``"GCS"`` (AArch64), ``"ZICFILP"``, ``"ZICFISS"`` (RISC-V).
-    """
-
-    relro: str
-    nx: bool
-    rwx: bool
-    textrel: bool
+    relro: str  # ``"full"``, ``"partial"`` or ``"none"``
+    nx: bool  # True if the stack is not executable
+    rwx: bool  # True if a segment is both writable and executable
+    textrel: bool  # True if relocations write to read-only segments
+    # The marks of all code: ``"IBT"``, ``"SHSTK"`` (x86-64's CET), ``"BTI"``, ``"PAC"``, ``"GCS"``
+    # (AArch64), ``"ZICFILP"``, ``"ZICFISS"`` (RISC-V).
     branch_protection: tuple[str, ...] = ()

@@ -19,22 +19,12 @@ _CODE = (elf.STT_FUNC, elf.STT_GNU_IFUNC)
 
 
 class Relocation(NamedTuple):
-    """One relocation with an addend.
+    """One relocation with an addend."""
 
-    Attributes
-    ----------
-    at : int
-        The offset of its entry in the file.
-    section : int
-        The section that it changes, and `offset` the place in it.
-    symbol : int
-        The index of the symbol.
-    """
-
-    at: int
-    section: int
+    at: int  # the offset of its entry in the file
+    section: int  # the section that it changes, and `offset` the place in it
     offset: int
-    symbol: int
+    symbol: int  # the index of the symbol
 
 
 class EditedObject:

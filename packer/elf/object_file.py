@@ -24,21 +24,12 @@ _MAX_SHARING = 16
 
 
 class Definition(NamedTuple):
-    """Where an object defines a global symbol.
+    """Where an object defines a global symbol."""
 
-    Attributes
-    ----------
-    offset : int or None
-        The offset of its bytes in the file; None if it has none there (.bss, a common symbol).
-    nbytes : int
-        Its size.
-    is_exported : bool
-        True if it stays visible in a shared library.
-    """
-
+    # The offset of its bytes in the file; None if it has none there (.bss, a common symbol).
     offset: int | None
     nbytes: int
-    is_exported: bool
+    is_exported: bool  # True if it stays visible in a shared library
 
 
 class ObjectFile:

@@ -28,15 +28,7 @@ _IFUNC_INFO = re.compile(rb"[\x0a\x1a\x2a\xaa]")  # STT_GNU_IFUNC with each bind
 
 
 class Symbol(NamedTuple):
-    """One symbol; bytes of its name that are not UTF-8 become hex escapes.
-
-    Attributes
-    ----------
-    section : str
-        ``"UND"``, ``"ABS"``, ``"COM"``, or the number of its section.
-    default_version : bool
-        True if a reference without a version is bound to it (``@@``).
-    """
+    """One symbol; bytes of its name that are not UTF-8 become hex escapes."""
 
     name: str
     defined: bool
@@ -46,8 +38,8 @@ class Symbol(NamedTuple):
     version: str | None
     address: int
     visibility: str = "DEFAULT"
-    section: str = "UND"
-    default_version: bool = False
+    section: str = "UND"  # ``"UND"``, ``"ABS"``, ``"COM"``, or the number of its section
+    default_version: bool = False  # True if a reference without a version is bound to it (``@@``)
 
 
 class Decoded(Sequence[Item]):

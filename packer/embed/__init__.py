@@ -35,31 +35,21 @@ def _no_copy(_path: Path, _symbols: Symbols) -> AbstractContextManager[None]:
 
 
 class Embedder(NamedTuple):
-    """One way to embed.
+    """One way to embed."""
 
-    Attributes
-    ----------
-    name : str
-        The name that `export_library` accepts.
-    prepare : callable
-        ``(symbols, folder, triple, register)`` writes the linker's input to a private folder and
-        returns its path; for a system library the function `register` registers the symbols at
-        start-up.
-    place : callable or None
-        ``(library, symbols, report, ahead)`` writes the bytes into the linked library. None: the
-        linker's input contains them.
-    copy_ahead : callable
-        ``(path, symbols)`` returns a context that may copy the bytes to `path` during the link,
-        for `place`.
-    write_library : callable or None
-        ``(library, symbols, triple, soname, report)`` writes the whole library if there is
-        nothing to link.
-    """
-
-    name: str
+    name: str  # the name that `export_library` accepts
+    # ``(symbols, folder, triple, register)`` writes the linker's input to a private folder and
+    # returns its path; for a system library the function `register` registers the symbols at
+    # start-up.
     prepare: Callable[[Symbols, Path, str | None, str], Path]
+    # ``(library, symbols, report, ahead)`` writes the bytes into the linked library. None: the
+    # linker's input contains them.
     place: Callable[[Path, Symbols, Progress, Ahead | None], None] | None = None
+    # ``(path, symbols)`` returns a context that may copy the bytes to `path` during the link, for
+    # `place`.
     copy_ahead: Callable[[Path, Symbols], AbstractContextManager[Ahead | None]] = _no_copy
+    # ``(library, symbols, triple, soname, report)`` writes the whole library if there is nothing to
+    # link.
     write_library: WriteLibrary | None = None
 
 

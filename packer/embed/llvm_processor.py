@@ -23,22 +23,13 @@ _UNKNOWN = re.compile(r"'([^'\n]+)' is not a recognized (processor|feature) for 
 
 
 class Processor(NamedTuple):
-    """A processor, as LLVM names it.
+    """A processor, as LLVM names it."""
 
-    Attributes
-    ----------
-    cpu : str
-        LLVM's name, such as ``"x86-64-v3"`` or ``"cortex-a76"``; ``"native"`` is this machine's.
-        Empty: the oldest of the target.
-    features : str
-        Features that are added or removed: ``"+avx2,-fma"``.
-    opt : int
-        The level of optimisation, 0 to 3.
-    """
-
+    # LLVM's name, such as ``"x86-64-v3"`` or ``"cortex-a76"``; ``"native"`` is this machine's.
+    # Empty: the oldest of the target.
     cpu: str = ""
-    features: str = ""
-    opt: int = DEFAULT_OPT
+    features: str = ""  # features that are added or removed: ``"+avx2,-fma"``
+    opt: int = DEFAULT_OPT  # the level of optimisation, 0 to 3
 
     @property
     def is_named(self) -> bool:

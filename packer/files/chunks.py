@@ -27,18 +27,10 @@ def with_header(chunks: Sequence[Chunk]) -> list[Chunk]:
 
 
 class Contents(NamedTuple):
-    """The bytes of several symbols, one after another.
+    """The bytes of several symbols, one after another."""
 
-    Attributes
-    ----------
-    chunks : list of chunks
-        All of them, with zeros in between.
-    places : list of (offset, nbytes)
-        The place of each symbol from the start of the first.
-    """
-
-    chunks: list[Chunk]
-    places: list[tuple[int, int]]
+    chunks: list[Chunk]  # all of them, with zeros in between
+    places: list[tuple[int, int]]  # the place of each symbol from the start of the first
 
 
 def join(symbols: Mapping[str, Sequence[Chunk]], alignment: int) -> Contents:

@@ -85,23 +85,12 @@ __all__ = [
 
 
 class OpenedLibrary(NamedTuple):
-    """A library that was inspected.
-
-    Attributes
-    ----------
-    report : LibraryReport
-        Its contents.
-    data : memoryview
-        The whole file; the view owns the mapping.
-    parsed : runtime.blob.Blob or None
-        The parsed blob; None if there is none, or it cannot be read.
-    root : runtime.Module or None
-        The tree; ``"library"`` represents the host code, which is not loaded.
-    """
+    """A library that was inspected."""
 
     report: LibraryReport
-    data: memoryview
-    parsed: Blob | None
+    data: memoryview  # the whole file; the view owns the mapping
+    parsed: Blob | None  # the parsed blob; None if there is none, or it cannot be read
+    # The tree; ``"library"`` represents the host code, which is not loaded.
     root: runtime.Module | None
 
     @property

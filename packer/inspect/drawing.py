@@ -25,17 +25,10 @@ _MIN_WIDTH = 20
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line.
+    """One line."""
 
-    Attributes
-    ----------
-    spans : sequence of (text, role)
-        The contents, left to right.
-    hang : int or None
-        How far the continuation lines of a long line are indented; None to cut it.
-    """
-
-    spans: Sequence[Span]
+    spans: Sequence[Span]  # the contents, left to right
+    # How far the continuation lines of a long line are indented; None to cut it.
     hang: int | None = None
 
 

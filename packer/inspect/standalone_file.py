@@ -21,50 +21,32 @@ _SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class KernelReport:
-    """A kernel of device code.
-
-    Attributes
-    ----------
-    arg_types : tuple of str
-        The types of its parameters; in `FileReport.left_out` as the code writes them, and in a
-        cubin their sizes.
-    launch_param_tags : tuple of str
-        The launch integers that follow the arguments of a call.
-    """
+    """A kernel of device code."""
 
     name: str
+    # The types of its parameters; in `FileReport.left_out` as the code writes them, and in a cubin
+    # their sizes.
     arg_types: tuple[str, ...]
+    # The launch integers that follow the arguments of a call.
     launch_param_tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """The contents of a standalone file.
-
-    Attributes
-    ----------
-    type_key, format : str
-        The module that `runtime.load` makes of it, and the format of its code.
-    architectures : tuple of str
-        NVIDIA's devices that the code was compiled for: ``"cubin sm_90"``.
-    kernels : tuple of KernelReport
-        The kernels that can be called.
-    left_out : tuple of KernelReport
-        The kernels whose parameters are not all known, so that none can be called by name.
-    tensors : tuple of TensorReport
-        The weights.
-    metadata : dict of str to str
-        The text that a safetensors file contains beside its tensors.
-    """
+    """The contents of a standalone file."""
 
     path: str
     nbytes: int
+    # The module that `runtime.load` makes of it, and the format of its code.
     type_key: str
     format: str
+    # NVIDIA's devices that the code was compiled for: ``"cubin sm_90"``.
     architectures: tuple[str, ...] = ()
-    kernels: tuple[KernelReport, ...] = ()
+    kernels: tuple[KernelReport, ...] = ()  # the kernels that can be called
+    # The kernels whose parameters are not all known, so that none can be called by name.
     left_out: tuple[KernelReport, ...] = ()
-    tensors: tuple[TensorReport, ...] = ()
+    tensors: tuple[TensorReport, ...] = ()  # the weights
+    # The text that a safetensors file contains beside its tensors.
     metadata: dict[str, str] | None = None
 
     def fields(self) -> dict[str, Any]:

@@ -38,22 +38,15 @@ _MAX_MODELS = 64  # statically linked ones in a library
 
 
 class Tree(NamedTuple):
-    """The contents of the blob and the manifest of a library.
-
-    Attributes
-    ----------
-    parsed, root : optional
-        The parsed blob, and the root of its modules; None if it cannot be read, or is of another
-        dialect.
-    """
+    """The contents of the blob and the manifest of a library."""
 
     dialect: str | None = None
     producer: str | None = None
     target: str | None = None
     blob: BlobReport | None = None
     modules: tuple[ModuleReport, ...] = ()
-    parsed: Blob | None = None
-    root: runtime.Module | None = None
+    parsed: Blob | None = None  # None if it cannot be read, or is of another dialect
+    root: runtime.Module | None = None  # the root of its modules, likewise
 
 
 class _Library(runtime.Module):

@@ -36,18 +36,10 @@ Merge = Callable[[Path, Sequence[Path], Sequence[Path]], None]
 
 
 class LevelInput(NamedTuple):
-    """The compiled code of one host module.
+    """The compiled code of one host module."""
 
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    files : tuple of Path
-        Its objects, or archives, one for each level.
-    """
-
-    name: str
-    files: tuple[Path, ...]
+    name: str  # what messages call it
+    files: tuple[Path, ...]  # its objects, or archives, one for each level
 
 
 class LevelBuild:

@@ -20,22 +20,12 @@ if TYPE_CHECKING:
 
 
 class Dispatched(NamedTuple):
-    """One function of the dispatcher.
+    """One function of the dispatcher."""
 
-    Attributes
-    ----------
-    name : str
-        Its symbol.
-    targets : tuple of str
-        The symbol to jump to, for each level.
-    is_weak, is_hidden : bool
-        The binding and visibility of its symbol.
-    """
-
-    name: str
-    targets: tuple[str, ...]
-    is_weak: bool = False
-    is_hidden: bool = False
+    name: str  # its symbol
+    targets: tuple[str, ...]  # the symbol to jump to, for each level
+    is_weak: bool = False  # the binding of its symbol
+    is_hidden: bool = False  # the visibility of its symbol
 
 
 # By machine: the marker of a function, the instructions of a stub, and the alignment of a stub.

@@ -21,21 +21,12 @@ FIRST_LINE = "packer-cpu 1"
 
 
 class CpuRecord(NamedTuple):
-    """The contents of a record.
+    """The contents of a record."""
 
-    Attributes
-    ----------
-    levels : tuple of str
-        The names of the levels, lowest first. If there is one, all code is of this level.
-    features : dict of str to tuple of str
-        What the code of each level needs.
-    lowest : tuple of str
-        The sources that are of the lowest level only, each with the reason.
-    """
-
+    # The names of the levels, lowest first. If there is one, all code is of this level.
     levels: tuple[str, ...]
-    features: dict[str, tuple[str, ...]]
-    lowest: tuple[str, ...]
+    features: dict[str, tuple[str, ...]]  # what the code of each level needs
+    lowest: tuple[str, ...]  # the sources that are of the lowest level only, each with the reason
 
 
 def dump_record(levels: Sequence[Level], lowest: Iterable[str]) -> str:

@@ -11,28 +11,14 @@ from typing import NamedTuple
 
 
 class Level(NamedTuple):
-    """One level of a machine.
+    """One level of a machine."""
 
-    Attributes
-    ----------
-    name : str
-        ``"x86-64-v3"``; as users write it, and as DSO_CPU names it.
-    machine : str
-        The name of the machine: ``"x86_64"``.
-    options : tuple of str
-        What GCC and clang compile with for this level.
-    llvm_cpu, llvm_features : str
-        The same for LLVM: a processor, and features as ``"+sve,+sve2"``.
-    features : tuple of str
-        What a processor needs to run its code, including lower levels' features.
-    """
-
-    name: str
-    machine: str
-    options: tuple[str, ...]
-    llvm_cpu: str
-    llvm_features: str
-    features: tuple[str, ...]
+    name: str  # ``"x86-64-v3"``; as users write it, and as DSO_CPU names it
+    machine: str  # the name of the machine: ``"x86_64"``
+    options: tuple[str, ...]  # what GCC and clang compile with for this level
+    llvm_cpu: str  # the same for LLVM
+    llvm_features: str  # likewise, as ``"+sve,+sve2"``
+    features: tuple[str, ...]  # what a processor needs for its code and for that of lower levels
 
     @property
     def prefix(self) -> str:

@@ -21,30 +21,15 @@ _MOST_TEXT = 256  # of a constant that an initial value refers to
 
 
 class Variable(NamedTuple):
-    """A variable as one level has it.
-
-    Attributes
-    ----------
-    nbytes : int
-        Its size.
-    data : bytes
-        Its initial value without addresses; empty if it is zero.
-    addresses : tuple
-        The (offset, name or bytes) of each address in it: of a symbol, or of a constant.
-    alignment : int
-        The alignment that its place has in its object.
-    offset : int
-        The place in its section.
-    is_hidden : bool
-        True if compilers may rely on the alignment that they gave it.
-    """
+    """A variable as one level has it."""
 
     nbytes: int
-    data: bytes
+    data: bytes  # its initial value without addresses; empty if it is zero
+    # The (offset, name or bytes) of each address in it: of a symbol, or of a constant.
     addresses: tuple[tuple[int, str | bytes], ...]
-    alignment: int
-    offset: int
-    is_hidden: bool
+    alignment: int  # the alignment that its place has in its object
+    offset: int  # the place in its section
+    is_hidden: bool  # True if compilers may rely on the alignment that they gave it
 
 
 def shared_data(found: EditedObject) -> Iterator[tuple[int, str, SymbolEntry]]:

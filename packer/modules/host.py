@@ -25,32 +25,16 @@ if TYPE_CHECKING:
 
 
 class CodeFile(NamedTuple):
-    """One file for the compiler or the linker.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    language : str
-        ``"c"``, ``"cc"``, ``"cu"``; ``"o"`` or ``"a"`` for a file that needs no compiler.
-    options : tuple of str
-        Compiler options for this file only.
-    is_ours : bool
-        True if packer wrote the file and chooses how to compile it.
-    is_checked : bool
-        True if the file is known to be for the target.
-    name : str
-        The user's name of the file, for messages; by default that of `path`.
-    variants : tuple of Path
-        The object or archive for each level of an export with levels, the lowest first.
-    """
+    """One file for the compiler or the linker."""
 
     path: Path
+    # ``"c"``, ``"cc"``, ``"cu"``; ``"o"`` or ``"a"`` for a file that needs no compiler.
     language: str
-    options: tuple[str, ...] = ()
-    is_ours: bool = False
-    is_checked: bool = False
-    name: str = ""
+    options: tuple[str, ...] = ()  # compiler options for this file only
+    is_ours: bool = False  # True if packer wrote the file and chooses how to compile it
+    is_checked: bool = False  # True if the file is known to be for the target
+    name: str = ""  # the user's name of the file, for messages; by default that of `path`
+    # The object or archive for each level of an export with levels, the lowest first.
     variants: tuple[Path, ...] = ()
 
 

@@ -15,20 +15,11 @@ from .table import Table
 
 
 class ImportedSource(NamedTuple):
-    """A model or another source, and how to import it.
-
-    Attributes
-    ----------
-    importer : Importer
-        Its importer.
-    source : Path or str
-        The file; or the name of a Python function, if the importer takes names.
-    settings : mapping of str
-        The values of settings, as `Setting` describes them, before `Setting.read`.
-    """
+    """A model or another source, and how to import it."""
 
     importer: Importer
-    source: Path | str
+    source: Path | str  # the file; or the name of a Python function, if the importer takes names
+    # The values of settings, as `Setting` describes them, before `Setting.read`.
     settings: Mapping[str, Any]
 
     def module(self, inputs: Inputs) -> Module:

@@ -56,20 +56,11 @@ def format_of_code(path: Path) -> str:
 
 
 class Kernels(NamedTuple):
-    """The kernels that device code declares.
+    """The kernels that device code declares."""
 
-    Attributes
-    ----------
-    functions : dict of str to FunctionInfo
-        The kernels that can be called.
-    reasons : str
-        Which kernels are left out, and why; empty if none is.
-    guessed : dict of str to FunctionInfo
-        If `reasons` can be remedied: all kernels, some with types that are guessed.
-    """
-
-    functions: dict[str, FunctionInfo]
-    reasons: str
+    functions: dict[str, FunctionInfo]  # the kernels that can be called
+    reasons: str  # which kernels are left out, and why; empty if none is
+    # If `reasons` can be remedied: all kernels, some with types that are guessed.
     guessed: dict[str, FunctionInfo]
 
     def note(self, name: str, before: str = "") -> str:

@@ -152,14 +152,9 @@ def importing(modules: Sequence[Module]) -> Module:
 
 
 class SourceFileModule(CSourceModule):
-    """One of several source files that share their declarations.
+    """One of several source files that share their declarations."""
 
-    Attributes
-    ----------
-    redeclared : tuple of Declaration
-        The declarations of the other files, which this file may define; those with standard types.
-    """
-
+    # The declarations of the other files, which this file may define; those with standard types.
     redeclared: tuple[Declaration, ...] = ()
 
     def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:

@@ -23,35 +23,20 @@ if TYPE_CHECKING:
 
 
 class ActiveBuild(NamedTuple):
-    """How compilers and linkers run.
+    """How compilers and linkers run."""
 
-    Attributes
-    ----------
-    folder : Path or None
-        Where they start, so that relative paths in options mean files in it; None if the current
-        folder was removed.
-    jobs : int
-        How many run at a time.
-    show : callable
-        Called with what a compiler or linker printed that did not fail.
-    counted : callable
-        Called with the number of sources that have objects, of all of them, and of those whose
-        objects are from the cache.
-    executor : Executor or None
-        Runs the compilers; None: this process starts them.
-    names : dict of str to str
-        The paths of private files in commands, and the names that messages have for them.
-    shown : set of str
-        The warnings that were shown: a source may be compiled several times.
-    """
-
+    # Where they start, so that relative paths in options mean files in it; None if the current
+    # folder was removed.
     folder: Path | None
-    jobs: int
-    show: Callable[[str], None]
+    jobs: int  # how many run at a time
+    show: Callable[[str], None]  # called with what a compiler or linker printed that did not fail
+    # Called with the number of sources that have objects, of all of them, and of those whose
+    # objects are from the cache.
     counted: Callable[[int, int, int], None]
-    executor: Executor | None
+    executor: Executor | None  # runs the compilers; None: this process starts them
+    # The paths of private files in commands, and the names that messages have for them.
     names: dict[str, str]
-    shown: set[str]
+    shown: set[str]  # the warnings that were shown: a source may be compiled several times
 
     def named(self, text: str) -> str:
         """Replace the paths of private files in the output of a program, the longest ones first."""

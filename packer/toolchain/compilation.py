@@ -24,28 +24,15 @@ LANGUAGE_OPTIONS: dict[Language, str] = {"c": "c", "cc": "c++", "cu": "cu"}
 
 
 class Compilation(NamedTuple):
-    """The compilation of one source file to an object file.
-
-    Attributes
-    ----------
-    source, output : Path
-        The files.
-    language : "c", "cc" or "cu"
-        The language of `source`, whatever its suffix is.
-    options : tuple of str
-        Options after the default ones.
-    include : tuple of Path
-        Folders with headers.
-    name : str
-        The name of the source in messages, by default its file name; the name of a file is a path
-        in a ``#line`` of the source.
-    """
+    """The compilation of one source file to an object file."""
 
     source: Path
     output: Path
-    language: Language
-    options: tuple[str, ...] = ()
-    include: tuple[Path, ...] = ()
+    language: Language  # that of `source`, whatever its suffix is
+    options: tuple[str, ...] = ()  # options after the default ones
+    include: tuple[Path, ...] = ()  # folders with headers
+    # The name of the source in messages, by default its file name; the name of a file is a path in
+    # a ``#line`` of the source.
     name: str = ""
 
 

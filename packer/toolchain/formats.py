@@ -40,24 +40,13 @@ class Made(Protocol):
 
 
 class OutputFormat(NamedTuple):
-    """One format of outputs.
+    """One format of outputs."""
 
-    Attributes
-    ----------
-    suffix : str
-        Without the dot.
-    create : Fcompile
-        Makes it of objects.
-    read_back : callable
-        ``(path, triple)`` reads an output, and checks its format and target.
-    is_linked : bool
-        True if it can be loaded; then the file is executable.
-    """
-
-    suffix: str
-    create: Fcompile
+    suffix: str  # without the dot
+    create: Fcompile  # makes it of objects
+    # ``(path, triple)`` reads an output, and checks its format and target.
     read_back: Callable[[Path, str | None], Made]
-    is_linked: bool = False
+    is_linked: bool = False  # True if it can be loaded; then the file is executable
 
 
 @as_fcompile("a")

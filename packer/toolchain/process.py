@@ -36,21 +36,11 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class Completed(NamedTuple):
-    """One program that has ended.
+    """One program that has ended."""
 
-    Attributes
-    ----------
-    command : tuple of str
-        The program and its arguments.
-    returncode : int
-        Its exit status; negative is the signal that ended it.
-    output : str
-        Its stdout and stderr; of a long text the start and the end.
-    """
-
-    command: tuple[str, ...]
-    returncode: int
-    output: str
+    command: tuple[str, ...]  # the program and its arguments
+    returncode: int  # its exit status; negative is the signal that ended it
+    output: str  # its stdout and stderr; of a long text the start and the end
 
 
 def run(

@@ -38,30 +38,14 @@ _PROGRAMS = ("cc1", "cc1plus", "as")
 
 
 class Unit(NamedTuple):
-    """One compilation, with all that it needs.
+    """One compilation, with all that it needs."""
 
-    Attributes
-    ----------
-    name : str
-        The source, for messages.
-    compiler : tuple of str
-        The first words of the command.
-    identity : str
-        The identity of that compiler.
-    options : tuple of str
-        The words after it.
-    language : str
-        That of the text.
-    text : bytes
-        The preprocessed source.
-    """
-
-    name: str
-    compiler: tuple[str, ...]
-    identity: str
-    options: tuple[str, ...]
-    language: str
-    text: bytes
+    name: str  # the source, for messages
+    compiler: tuple[str, ...]  # the first words of the command
+    identity: str  # the identity of that compiler
+    options: tuple[str, ...]  # the words after it
+    language: str  # that of the text
+    text: bytes  # the preprocessed source
 
 
 class Made(NamedTuple):

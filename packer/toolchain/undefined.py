@@ -36,27 +36,13 @@ _PROVIDED = {
 
 
 class Linked(NamedTuple):
-    """A link that ended, for the search of what its result leaves undefined.
+    """A link that ended, for the search of what its result leaves undefined."""
 
-    Attributes
-    ----------
-    output : Path
-        The path that the library gets.
-    target : Target
-        Its target.
-    options : sequence of str
-        The options of the link.
-    objects : mapping of Path to str
-        The objects and archives, and what messages call them.
-    allowed : collection of str
-        The patterns of ``--allow-undefined``.
-    """
-
-    output: Path
+    output: Path  # the path that the library gets
     target: Target
-    options: Sequence[str]
-    objects: Mapping[Path, str]
-    allowed: Collection[str]
+    options: Sequence[str]  # the options of the link
+    objects: Mapping[Path, str]  # the objects and archives, and what messages call them
+    allowed: Collection[str]  # the patterns of ``--allow-undefined``
 
 
 def split_allowed(options: Sequence[str]) -> tuple[list[str], list[str]]:

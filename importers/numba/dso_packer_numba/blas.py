@@ -27,18 +27,10 @@ _ROUTINES = {"blas": "dgemm", "lapack": "dgesdd"}
 
 
 class Blas(NamedTuple):
-    """A library, and how its functions are called.
+    """A library, and how its functions are called."""
 
-    Attributes
-    ----------
-    path : Path
-        The shared library.
-    options : tuple of str
-        What the compiler of the C files needs to know.
-    """
-
-    path: Path
-    options: tuple[str, ...]
+    path: Path  # the shared library
+    options: tuple[str, ...]  # what the compiler of the C files needs to know
 
 
 def find_blas(

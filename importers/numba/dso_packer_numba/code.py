@@ -37,21 +37,11 @@ class RefusedError(Exception):
 
 
 class Code(NamedTuple):
-    """The code of one signature.
+    """The code of one signature."""
 
-    Attributes
-    ----------
-    module : llvmlite.binding.ModuleRef
-        What LLVM has optimised, with the functions that are called.
-    name : str
-        The function to call.
-    signature : Signature
-        Numba's signature, with the type of the result.
-    """
-
-    module: Any
-    name: str
-    signature: Any
+    module: Any  # what LLVM has optimised, with the functions that are called
+    name: str  # the function to call
+    signature: Any  # Numba's signature, with the type of the result
 
 
 def compile_signature(found: Found, signature: Any) -> Code:

@@ -22,44 +22,21 @@ from .deferred import signatures_of
 
 
 class Found(NamedTuple):
-    """One function to compile.
+    """One function to compile."""
 
-    Attributes
-    ----------
-    name : str
-        The name in the library.
-    kind : str
-        ``"jit"``, ``"vectorize"`` or ``"guvectorize"``.
-    dispatcher : Dispatcher
-        What compiles it.
-    signatures : sequence of Signature
-        Numba's signatures.
-    parameters : sequence of str
-        The names of the parameters.
-    defaults : dict of str to object
-        The values of the parameters that callers may omit.
-    place : str
-        File and line.
-    doc : str
-        The docstring.
-    nogil : bool
-        True if the decorator has ``nogil=True``.
-    is_closed : bool
-        True if the signatures come from a decorator; recursive calls may have added some.
-    core : tuple
-        Of a ufunc: the names of the core dimensions of each argument and result.
-    """
-
-    name: str
-    kind: str
-    dispatcher: Any
-    signatures: Sequence[Any]
-    parameters: Sequence[str] = ()
+    name: str  # the name in the library
+    kind: str  # ``"jit"``, ``"vectorize"`` or ``"guvectorize"``
+    dispatcher: Any  # what compiles it
+    signatures: Sequence[Any]  # Numba's signatures
+    parameters: Sequence[str] = ()  # the names of the parameters
+    # The values of the parameters that callers may omit.
     defaults: Mapping[str, object] = MappingProxyType({})
-    place: str = ""
-    doc: str = ""
-    nogil: bool = False
+    place: str = ""  # file and line
+    doc: str = ""  # the docstring
+    nogil: bool = False  # True if the decorator has ``nogil=True``
+    # True if the signatures come from a decorator; recursive calls may have added some.
     is_closed: bool = False
+    # Of a ufunc: the names of the core dimensions of each argument and result.
     core: tuple[tuple[str, ...], ...] = ()
     num_inputs: int = 0
 

@@ -26,15 +26,9 @@ class Processor(NamedTuple):
 
 
 class Source(ABC):
-    """Functions that are compiled for one processor or more.
+    """Functions that are compiled for one processor or more."""
 
-    Attributes
-    ----------
-    blas : Path, optional
-        The library of BLAS and LAPACK, as for `find_blas`.
-    """
-
-    blas: Path | None = None
+    blas: Path | None = None  # the library of BLAS and LAPACK, as for `find_blas`
 
     @abstractmethod
     def units(self, prefix: str, processors: Sequence[Processor], progress: Progress) -> list[Unit]:

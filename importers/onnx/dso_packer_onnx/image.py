@@ -18,22 +18,14 @@ BLOCKED = "NCHW16c"
 
 
 class Image(NamedTuple):
-    """A value (batch, channels, height, width) as an operator reads or writes it.
+    """A value (batch, channels, height, width) as an operator reads or writes it."""
 
-    Attributes
-    ----------
-    batch : int or str
-        How many images; a str is the name of the symbolic dimension.
-    padding : int
-        Rows and columns of zeros around each plane in memory.
-    """
-
-    batch: int | str
+    batch: int | str  # how many images; a str is the name of the symbolic dimension
     channels: int
     height: int
     width: int
     block: int = 1
-    padding: int = 0
+    padding: int = 0  # rows and columns of zeros around each plane in memory
 
     @property
     def planes(self) -> int:

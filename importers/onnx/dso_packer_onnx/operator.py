@@ -21,56 +21,32 @@ Shape = tuple[int | str, ...]  # a str is the name of the symbolic dimension
 
 
 class Operator(NamedTuple):
-    """A C function, and the values that it reads and writes.
+    """A C function, and the values that it reads and writes."""
 
-    Attributes
-    ----------
-    name : str
-        The C function. It is unique by content, as in ``conv2d_3f2a91``: equal operators have
-        equal names.
-    code : str
-        A complete C file that defines the function, with its ``#include`` lines.
-    inputs : tuple of ir.Value
-        The tensors that it reads, in order; weights (initialisers) among them.
-    outputs : tuple of ir.Value
-        The tensors that it writes.
-    workspace : int
-        Bytes of scratch memory, aligned to 64; for each entry of the batch if `takes_batch`. If
-        not 0, the last parameter is ``void *workspace``.
-    parts : frozenset of str
-        The names in `packer.operators` that the function calls: ``"matmul"``, ``"conv2d"``.
-    flops : int
-        Floating-point operations of one call; of one image or row if `takes_batch`.
-    takes_batch : bool
-        True if the first parameter is ``int64_t batch``, the value of the symbolic dimension.
-    """
-
+    # The C function. It is unique by content, as in ``conv2d_3f2a91``: equal operators have equal
+    # names.
     name: str
-    code: str
+    code: str  # a complete C file that defines the function, with its ``#include`` lines
+    # The tensors that it reads, in order; weights (initialisers) among them.
     inputs: tuple[ir.Value, ...]
-    outputs: tuple[ir.Value, ...]
+    outputs: tuple[ir.Value, ...]  # the tensors that it writes
+    # Bytes of scratch memory, aligned to 64; for each entry of the batch if `takes_batch`. If not
+    # 0, the last parameter is ``void *workspace``.
     workspace: int = 0
+    # The names in `packer.operators` that the function calls: ``"matmul"``, ``"conv2d"``.
     parts: frozenset[str] = frozenset()
-    flops: int = 0
+    flops: int = 0  # Floating-point operations of one call; of one image or row if `takes_batch`
+    # True if the first parameter is ``int64_t batch``, the value of the symbolic dimension.
     takes_batch: bool = False
 
 
 class Stored(NamedTuple):
-    """How a value is stored, if not as a row-major array of its ONNX shape.
+    """How a value is stored, if not as a row-major array of its ONNX shape."""
 
-    Attributes
-    ----------
-    shape : tuple of int or str
-        The extents in memory; a str is the name of the symbolic dimension.
-    layout : str
-        The name of the layout, such as ``"NCHW16c"``; the record of the graph has it.
-    padding : int
-        Rows and columns of zeros around each image, which `shape` includes.
-    """
-
-    shape: Shape
+    shape: Shape  # the extents in memory; a str is the name of the symbolic dimension
+    # The name of the layout, such as ``"NCHW16c"``; the record of the graph has it.
     layout: str = ""
-    padding: int = 0
+    padding: int = 0  # rows and columns of zeros around each image, which `shape` includes
 
 
 def set_stored(value: ir.Value, stored: Stored) -> None:

@@ -34,29 +34,15 @@ class Place(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The memory of one call.
+    """The memory of one call."""
 
-    Attributes
-    ----------
-    nbytes : int
-        The size of the storage for values and workspaces of fixed size.
-    batch_nbytes : int
-        The size of the storage that grows with the batch, for each entry of it.
-    places : dict of ir.Value to Place
-        Every value that is neither an input, a weight, an output nor a view.
-    workspaces : dict of int to Place
-        By the index of the operator.
-    sources : dict of ir.Value to ir.Value
-        For each view the value whose memory it has.
-    last_uses : dict of ir.Value to int
-        The last operator that uses each value, or a view of it; its writer, if none reads it.
-    """
-
-    nbytes: int
-    batch_nbytes: int
+    nbytes: int  # the size of the storage for values and workspaces of fixed size
+    batch_nbytes: int  # the size of the storage that grows with the batch, for each entry of it
+    # Every value that is neither an input, a weight, an output nor a view.
     places: dict[ir.Value, Place]
-    workspaces: dict[int, Place]
-    sources: dict[ir.Value, ir.Value]
+    workspaces: dict[int, Place]  # by the index of the operator
+    sources: dict[ir.Value, ir.Value]  # for each view the value whose memory it has
+    # The last operator that uses each value, or a view of it; its writer, if none reads it.
     last_uses: dict[ir.Value, int]
 
     def source(self, value: ir.Value) -> ir.Value:

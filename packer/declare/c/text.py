@@ -46,31 +46,15 @@ _OLD_STYLE = re.compile(
 
 
 class Chunk(NamedTuple):
-    """The text of one declaration at file scope, or of a function with its body.
+    """The text of one declaration at file scope, or of a function with its body."""
 
-    Attributes
-    ----------
-    text : str
-        Without the body of a function.
-    is_definition : bool
-        True if a function's body follows the text.
-    is_c : bool
-        True inside ``extern "C" { }``.
-    file, line : str, int
-        Where it begins, by the preprocessor's line markers.
-    is_system : bool
-        True in a file that the compiler counts as one of the system's.
-    attributes : str
-        The attributes that a pragma adds to its structs: ``pack=4``.
-    """
-
-    text: str
-    is_definition: bool
-    is_c: bool
-    file: str
-    line: int
-    is_system: bool
-    attributes: str = ""
+    text: str  # without the body of a function
+    is_definition: bool  # True if a function's body follows the text
+    is_c: bool  # True inside ``extern "C" { }``
+    file: str  # where it begins, by the preprocessor's line markers
+    line: int  # likewise
+    is_system: bool  # True in a file that the compiler counts as one of the system's
+    attributes: str = ""  # the attributes that a pragma adds to its structs: ``pack=4``
 
     @property
     def is_old_style(self) -> bool:

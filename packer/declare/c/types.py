@@ -14,27 +14,17 @@ class Named(NamedTuple):
 
 
 class Tagged(NamedTuple):
-    """A struct, union or enum.
-
-    Attributes
-    ----------
-    members : tuple of Declared, or None
-        The fields of a struct or union; None without a body.
-    constants : tuple of (str, tuple of str)
-        The names of an enum, each with the tokens of its value.
-    attributes : str
-        The text of its attributes.
-    alias : str
-        The typedef by which a type without a tag is known.
-    """
+    """A struct, union or enum."""
 
     kind: str
     tag: str
     quals: tuple[str, ...] = ()
+    # The fields of a struct or union; None without a body.
     members: tuple[Declared, ...] | None = None
+    # The names of an enum, each with the tokens of its value.
     constants: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    attributes: str = ""
-    alias: str = ""
+    attributes: str = ""  # the text of its attributes
+    alias: str = ""  # the typedef by which a type without a tag is known
 
     @property
     def name(self) -> str:
@@ -79,23 +69,13 @@ CType = Named | Tagged | Pointer | Array | Function
 
 
 class Declared(NamedTuple):
-    """One declared name.
-
-    Attributes
-    ----------
-    storage : frozenset of str
-        ``static``, ``typedef``, ``inline`` and others.
-    bits : bool
-        True for a bit-field.
-    attributes : str
-        The text of its attributes.
-    """
+    """One declared name."""
 
     name: str
     type: CType
-    storage: frozenset[str] = frozenset()
-    bits: bool = False
-    attributes: str = ""
+    storage: frozenset[str] = frozenset()  # ``static``, ``typedef``, ``inline`` and others
+    bits: bool = False  # True for a bit-field
+    attributes: str = ""  # the text of its attributes
 
 
 def find_tag(type_: CType, is_sought: Callable[[Tagged], bool]) -> Tagged | None:

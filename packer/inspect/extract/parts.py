@@ -47,22 +47,12 @@ _KERNEL_SUFFIXES = {"metal": "metal", "webgpu": "wgsl", "vulkan": "spv"}
 
 @dataclass(slots=True)
 class Part:
-    """How one module is extracted.
+    """How one module is extracted."""
 
-    Attributes
-    ----------
-    files : dict of str to chunks
-        The contents of its files, by name.
-    keys, tables : list of str
-        Its lines in packer.toml: in its table, and in subtables.
-    expression : str or None
-        Python code that creates it, if packer.toml cannot describe it.
-    """
-
-    files: dict[str, Chunks] = field(default_factory=dict)
-    keys: list[str] = field(default_factory=list)
-    tables: list[str] = field(default_factory=list)
-    expression: str | None = None
+    files: dict[str, Chunks] = field(default_factory=dict)  # the contents of its files, by name
+    keys: list[str] = field(default_factory=list)  # its lines in its table of packer.toml
+    tables: list[str] = field(default_factory=list)  # its subtables there
+    expression: str | None = None  # Python code that creates it, if packer.toml cannot describe it
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,30 +20,19 @@ _MAX_ROWS = 20_000
 
 
 class Row(NamedTuple):
-    """One row of the drawing.
+    """One row of the drawing."""
 
-    Attributes
-    ----------
-    kind : str
-        The kind of the operator; ``"input"`` and ``"output"`` for the model's inputs and outputs.
-    lane : int
-        The lane of its dot.
-    ends, begins : tuple of int
-        The lanes that lead to its dot from above, and from it down.
-    passes : tuple of int
-        The lanes that pass.
-    """
-
+    # The kind of the operator; ``"input"`` and ``"output"`` for the model's inputs and outputs.
     kind: str
     name: str
     function: str
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     flops: int
-    lane: int
-    ends: tuple[int, ...]
-    begins: tuple[int, ...]
-    passes: tuple[int, ...]
+    lane: int  # the lane of its dot
+    ends: tuple[int, ...]  # the lanes that lead to its dot from above
+    begins: tuple[int, ...]  # the lanes that lead down from it
+    passes: tuple[int, ...]  # the lanes that pass
 
 
 def describe_graph(graph: GraphReport | None) -> dict[str, Any] | None:

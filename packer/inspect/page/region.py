@@ -15,28 +15,17 @@ _MAX_BLOCKS = 64
 
 @dataclass(slots=True)
 class Region:
-    """A range of a file.
-
-    Attributes
-    ----------
-    kind : str
-        ``"segment"``, ``"section"``, ``"blob entry"``, ...
-    role : str
-        The purpose of its bytes, which selects the colour: ``"code"``, ``"constants"``, ...
-    level : int
-        A region is inside regions of a lower level only.
-    entry : int or None
-        The index of a blob entry.
-    """
+    """A range of a file."""
 
     name: str
-    kind: str
+    kind: str  # ``"segment"``, ``"section"``, ``"blob entry"``, ...
+    # The purpose of its bytes, which selects the colour: ``"code"``, ``"constants"``, ...
     role: str
-    level: int
+    level: int  # a region is inside regions of a lower level only
     offset: int
     nbytes: int
     about: str = ""
-    entry: int | None = None
+    entry: int | None = None  # the index of a blob entry
     children: list[Region] = field(default_factory=list)
 
     @property

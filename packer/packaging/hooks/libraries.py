@@ -15,18 +15,10 @@ if TYPE_CHECKING:
 
 
 class Library(NamedTuple):
-    """A library of a wheel.
+    """A library of a wheel."""
 
-    Attributes
-    ----------
-    name : str
-        Its path in the wheel, with slashes: ``"geo/model.so"``.
-    project : Path
-        The packer.toml that it is exported from.
-    """
-
-    name: str
-    project: Path
+    name: str  # its path in the wheel, with slashes: ``"geo/model.so"``
+    project: Path  # the packer.toml that it is exported from
 
 
 def libraries_of(value: Any, where: str, root: Path) -> tuple[Library, ...]:

@@ -30,16 +30,10 @@ class Parameter(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """The signature of one function.
-
-    Attributes
-    ----------
-    num_positional : int
-        The number of parameters that cannot be passed by name.
-    """
+    """The signature of one function."""
 
     parameters: tuple[Parameter, ...]
-    num_positional: int
+    num_positional: int  # the number of parameters that cannot be passed by name
     result: str
     doc: str
 

@@ -29,43 +29,21 @@ _NOT_TVM = ("TVMFFIErrorSetRaisedFromCStr", "TVMFFIEnvGetStream", "TVMFFIEnvSetS
 
 
 class Found(NamedTuple):
-    """A function of the tree.
-
-    Attributes
-    ----------
-    facts : Facts or None
-        None if its parameters are unknown.
-    makes_executor : bool
-        True if it returns a GraphExecutor.
-    is_positional : bool
-        True if calls cannot name its parameters.
-    """
+    """A function of the tree."""
 
     name: str
-    facts: Facts | None = None
-    makes_executor: bool = False
-    is_positional: bool = False
+    facts: Facts | None = None  # None if its parameters are unknown
+    makes_executor: bool = False  # True if it returns a GraphExecutor
+    is_positional: bool = False  # True if calls cannot name its parameters
 
 
 class Tree(NamedTuple):
-    """The contents of a library for a stub.
+    """The contents of a library for a stub."""
 
-    Attributes
-    ----------
-    functions : dict of str to Found
-        What ``module[name]`` finds, by name.
-    is_complete : bool
-        False if it may find more, whose names the library does not list.
-    entry : str
-        The name of the function that a call of the tree calls.
-    weights : dict of str to (data type, shape)
-        Of what ``module.weights[name]`` finds, by name.
-    """
-
-    functions: dict[str, Found]
-    is_complete: bool
-    entry: str
-    weights: dict[str, WeightType]
+    functions: dict[str, Found]  # what ``module[name]`` finds, by name
+    is_complete: bool  # False if it may find more, whose names the library does not list
+    entry: str  # the name of the function that a call of the tree calls
+    weights: dict[str, WeightType]  # of what ``module.weights[name]`` finds, by name
 
 
 def read_tree(opened: OpenedLibrary) -> Tree:

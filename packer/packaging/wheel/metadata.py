@@ -26,42 +26,20 @@ _CLASSIFIERS = (
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The metadata of a distribution; `checked` checks and normalises its texts.
-
-    Attributes
-    ----------
-    name, version : str
-        Of the distribution.
-    description : str
-        One line.
-    readme : str
-        The long description, in Markdown.
-    license : str
-        An SPDX expression, or ``""``.
-    license_files : tuple of Path
-        Files for the wheel.
-    author : str
-        ``"Name"``, ``"mail@example.org"`` or ``"Name <mail@example.org>"``.
-    url : str
-        The home page.
-    requires_python : str
-        Versions of Python.
-    requires : tuple of str
-        Further distributions that the package needs, beside the runtime.
-    loaders : dict of str to str
-        The loader of each type key, as an entry point: ``"geo.palette:load"``.
-    """
+    """The metadata of a distribution; `checked` checks and normalises its texts."""
 
     name: str
     version: str
-    description: str = ""
-    readme: str = ""
-    license: str = ""
-    license_files: tuple[Path, ...] = ()
-    author: str = ""
-    url: str = ""
-    requires_python: str = ""
+    description: str = ""  # one line
+    readme: str = ""  # the long description, in Markdown
+    license: str = ""  # an SPDX expression, or ``""``
+    license_files: tuple[Path, ...] = ()  # files for the wheel
+    author: str = ""  # ``"Name"``, ``"mail@example.org"`` or ``"Name <mail@example.org>"``
+    url: str = ""  # the home page
+    requires_python: str = ""  # versions of Python
+    # Further distributions that the package needs, beside the runtime.
     requires: tuple[str, ...] = ()
+    # The loader of each type key, as an entry point: ``"geo.palette:load"``.
     loaders: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -57,24 +57,12 @@ _MOST_COLUMNS = 100
 
 
 class Part(NamedTuple):
-    """A library of a wheel, with its package.
+    """A library of a wheel, with its package."""
 
-    Attributes
-    ----------
-    path : Path
-        The library.
-    package : str
-        The folder of its files in the wheel, which is the package that loads it.
-    functions : tuple of str
-        The functions that are attributes of the package.
-    is_complete : bool
-        False if the library may have more of them.
-    """
-
-    path: Path
-    package: str
-    functions: tuple[str, ...]
-    is_complete: bool
+    path: Path  # the library
+    package: str  # the folder of its files in the wheel, which is the package that loads it
+    functions: tuple[str, ...]  # the functions that are attributes of the package
+    is_complete: bool  # False if the library may have more of them
     report: LibraryReport
 
     @property

@@ -28,21 +28,13 @@ _TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
 
 
 class Platform(NamedTuple):
-    """Where the libraries of a wheel can be loaded.
+    """Where the libraries of a wheel can be loaded."""
 
-    Attributes
-    ----------
-    tags : tuple of str
-        The platform tags of the wheel: ``("manylinux_2_17_x86_64", "manylinux2014_x86_64")``.
-    machine : str
-        The machine of all libraries.
-    because : tuple of str
-        What asks for the tag: the need that no older one meets; for ``linux_`` each need that no
-        manylinux tag meets.
-    """
-
+    # The platform tags of the wheel: ``("manylinux_2_17_x86_64", "manylinux2014_x86_64")``.
     tags: tuple[str, ...]
-    machine: str
+    machine: str  # the machine of all libraries
+    # What asks for the tag: the need that no older one meets; for ``linux_`` each need that no
+    # manylinux tag meets.
     because: tuple[str, ...] = ()
 
     @property
@@ -53,19 +45,13 @@ class Platform(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """A library, or a symbol version of it, that a file needs.
-
-    Attributes
-    ----------
-    glibc : tuple of int or None
-        The first manylinux tag that guarantees it; None if none does.
-    """
+    """A library, or a symbol version of it, that a file needs."""
 
     path: Path
     dynamic: Dynamic
     library: str
     version: str
-    glibc: Version | None
+    glibc: Version | None  # the first manylinux tag that guarantees it; None if none does
 
     def text(self) -> str:
         """Return the need as a sentence, with the first symbols of a version."""

@@ -31,52 +31,24 @@ _MAX_TEXTS, _BETWEEN = 4, "\0"
 
 
 class Command(NamedTuple):
-    """One compilation as the cache sees it.
-
-    Attributes
-    ----------
-    words : list of str
-        The command.
-    neutral : list of str
-        The same, as it is in a private folder and start folder whose names are always the same.
-    compiler : tuple of str
-        The first words, which name the compiler.
-    options : tuple of str
-        The words that packer or the user added to choose what is compiled how.
-    language : str
-        The value of ``-x``.
-    source : str
-        The source, as the command spells it.
-    output : Path
-        The object.
-    """
+    """One compilation as the cache sees it."""
 
     words: list[str]
+    # The same, as it is in a private folder and start folder whose names are always the same.
     neutral: list[str]
-    compiler: tuple[str, ...]
+    compiler: tuple[str, ...]  # the first words, which name the compiler
+    # The words that packer or the user added to choose what is compiled how.
     options: tuple[str, ...]
-    language: str
-    source: str
-    output: Path
+    language: str  # the value of ``-x``
+    source: str  # the source, as the command spells it
+    output: Path  # the object
 
 
 class Missing(NamedTuple):
-    """A compilation whose object is not in the cache, and that can be stored there.
-
-    Attributes
-    ----------
-    command : Command
-        The compilation.
-    key : str
-        The key of the list of its headers.
-    options : Options
-        Its options.
-    compiler : Compiler
-        Its compiler.
-    """
+    """A compilation whose object is not in the cache, and that can be stored there."""
 
     command: Command
-    key: str
+    key: str  # the key of the list of its headers
     options: Options
     compiler: Compiler
 

@@ -30,18 +30,10 @@ _FILE = re.compile(r"^(?:Reading specs from|Configuration file:) (/.*)$", re.MUL
 
 
 class Compiler(NamedTuple):
-    """A compiler with the options that decide what it searches.
+    """A compiler with the options that decide what it searches."""
 
-    Attributes
-    ----------
-    identity : str
-        Differs if any of its programs does.
-    folders : tuple of str
-        Where it searches headers by itself, also folders that do not exist.
-    """
-
-    identity: str
-    folders: tuple[str, ...]
+    identity: str  # differs if any of its programs does
+    folders: tuple[str, ...]  # where it searches headers by itself, also folders that do not exist
 
 
 def variables() -> list[str] | None:

@@ -39,27 +39,14 @@ _NAMES_FOLDERS = re.compile(r"-(g(?!0$).*|flto.*|fsanitize.*|f\w+-prefix-map.*|f
 
 
 class Options(NamedTuple):
-    """The options of one compilation.
+    """The options of one compilation."""
 
-    Attributes
-    ----------
-    searching : tuple of str
-        Options that decide what the compiler consists of, and which folders it searches by itself.
-    folders : tuple of str
-        The folders of headers that options name.
-    forced : tuple of str
-        The names of headers that are read before the source.
-    is_native : bool
-        True if the processor of this machine decides.
-    names_folders : bool
-        True if the object may contain names of folders.
-    """
-
+    # Options that decide what the compiler consists of, and which folders it searches by itself.
     searching: tuple[str, ...]
-    folders: tuple[str, ...]
-    forced: tuple[str, ...]
-    is_native: bool
-    names_folders: bool
+    folders: tuple[str, ...]  # the folders of headers that options name
+    forced: tuple[str, ...]  # the names of headers that are read before the source
+    is_native: bool  # True if the processor of this machine decides
+    names_folders: bool  # True if the object may contain names of folders
 
 
 def read_options(words: Sequence[str]) -> Options | None:

@@ -33,28 +33,17 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """One part.
+    """One part."""
 
-    Attributes
-    ----------
-    kind : str
-        ``"source"``, ``"archive"``, ``"object"``, ``"library"``, ``"kernels"``, ``"weights"``,
-        ``"module"`` or ``"compiler"``.
-    name : str
-        The name of the file without its folder, or what else names the part.
-    sha256 : str
-        The digest in hexadecimal digits; empty for a part that is not in the library.
-    version, license : str
-        Empty if unknown.
-    properties : tuple of (str, str)
-        Further facts in order; a name may occur several times.
-    """
-
+    # ``"source"``, ``"archive"``, ``"object"``, ``"library"``, ``"kernels"``, ``"weights"``,
+    # ``"module"`` or ``"compiler"``.
     kind: str
-    name: str
+    name: str  # the name of the file without its folder, or what else names the part
+    # The digest in hexadecimal digits; empty for a part that is not in the library.
     sha256: str = ""
-    version: str = ""
-    license: str = ""
+    version: str = ""  # empty if unknown
+    license: str = ""  # empty if unknown
+    # Further facts in order; a name may occur several times.
     properties: tuple[tuple[str, str], ...] = ()
 
 

@@ -37,21 +37,11 @@ if TYPE_CHECKING:
 
 
 class Signed(NamedTuple):
-    """A library that was signed.
+    """A library that was signed."""
 
-    Attributes
-    ----------
-    path : Path
-        The file with the signature: the bundle, or the library itself.
-    statement : Statement
-        The facts that were signed.
-    warning : str
-        What is unsafe about the place of the key; or empty.
-    """
-
-    path: Path
-    statement: Statement
-    warning: str
+    path: Path  # the file with the signature: the bundle, or the library itself
+    statement: Statement  # the facts that were signed
+    warning: str  # what is unsafe about the place of the key; or empty
 
 
 def sign_library(

@@ -21,21 +21,11 @@ ALGORITHMS = ("ed25519", "ecdsa-p256")
 
 
 class PrivateKey(NamedTuple):
-    """A key that signs.
-
-    Attributes
-    ----------
-    public : PublicKey
-        Its public key.
-    sign : callable
-        ``sign(data)`` returns the signature.
-    warning : str
-        What is unsafe about the place of the key; or empty.
-    """
+    """A key that signs."""
 
     public: PublicKey
-    sign: Callable[[bytes], bytes]
-    warning: str = ""
+    sign: Callable[[bytes], bytes]  # ``sign(data)`` returns the signature
+    warning: str = ""  # what is unsafe about the place of the key; or empty
 
 
 def create_keys(

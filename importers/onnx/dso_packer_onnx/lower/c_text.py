@@ -32,18 +32,10 @@ _ARRAY = re.compile(r"^( +)(\w+) (\w+)((?:\[[\d *+()]+\])+);$", re.M)
 
 
 class Text(NamedTuple):
-    """Generated C in which only static symbols are.
+    """Generated C in which only static symbols are."""
 
-    Attributes
-    ----------
-    code : str
-        It defines `ENTRY`.
-    workspace : int
-        Bytes of scratch memory that `ENTRY` gets as its first argument, if not 0.
-    """
-
-    code: str
-    workspace: int
+    code: str  # it defines `ENTRY`
+    workspace: int  # bytes of scratch memory that `ENTRY` gets as its first argument, if not 0
 
 
 def tidy(text: str) -> Text:

@@ -23,16 +23,10 @@ if TYPE_CHECKING:
 
 
 class Checks(NamedTuple):
-    """C statements around the call of generated code.
+    """C statements around the call of generated code."""
 
-    Attributes
-    ----------
-    before, after : tuple of str
-        They return an error if `count` is not as expected.
-    """
-
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()  # statements that return an error if `count` is not as expected
+    after: tuple[str, ...] = ()  # likewise
 
 
 class _Node(NamedTuple):

@@ -25,18 +25,10 @@ _ITEM = 4096  # elements of an item, at least
 
 
 class _Dimension(NamedTuple):
-    """A dimension of the loop nest.
+    """A dimension of the loop nest."""
 
-    Attributes
-    ----------
-    extent : int or str
-        Elements; a str is a C expression.
-    steps : tuple of int
-        The distance in floats of each input and, last, of the output.
-    """
-
-    extent: int | str
-    steps: tuple[int, ...]
+    extent: int | str  # Elements; a str is a C expression
+    steps: tuple[int, ...]  # the distance in floats of each input and, last, of the output
 
 
 def elementwise(node: ir.Node) -> Operator:

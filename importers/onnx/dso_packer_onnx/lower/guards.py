@@ -30,24 +30,13 @@ static int32_t dso_outside(const char *what, int64_t low, int64_t high, int64_t 
 
 
 class Range(NamedTuple):
-    """The numbers that an input may have.
+    """The numbers that an input may have."""
 
-    Attributes
-    ----------
-    position : int
-        The input of the node.
-    extents : tuple of int
-        For each element of the last axis, in turn, the extent that it points into.
-    from_end : bool
-        Whether -1 is the last one.
-    exception : int or None
-        A number that is allowed beside these.
-    """
-
-    position: int
+    position: int  # the input of the node
+    # For each element of the last axis, in turn, the extent that it points into.
     extents: tuple[int, ...]
-    from_end: bool = False
-    exception: int | None = None
+    from_end: bool = False  # True if -1 is the last one
+    exception: int | None = None  # a number that is allowed beside these
 
 
 def guard(

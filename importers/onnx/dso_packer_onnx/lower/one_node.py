@@ -19,23 +19,14 @@ _SHAPE_INPUT = {"Reshape": 1, "Expand": 1, "ConstantOfShape": 0}
 
 
 class OneNode(NamedTuple):
-    """The model of one node.
+    """The model of one node."""
 
-    Attributes
-    ----------
-    model : onnx.ModelProto
-        Its inputs are ``in0``, ``in1``, ..., its outputs ``out0``, ... ; constants that belong to
-        the code are initialisers.
-    inputs, outputs : tuple of ir.Value
-        The values that these stand for.
-    constants : int
-        How many of the inputs are constants; they could be in the code, too.
-    """
-
+    # Its inputs are ``in0``, ``in1``, ..., its outputs ``out0``, ... ; constants that belong to the
+    # code are initialisers.
     model: onnx.ModelProto
-    inputs: tuple[ir.Value, ...]
-    outputs: tuple[ir.Value, ...]
-    constants: int
+    inputs: tuple[ir.Value, ...]  # the values that these stand for
+    outputs: tuple[ir.Value, ...]  # the values that these stand for
+    constants: int  # how many of the inputs are constants; they could be in the code, too
 
 
 def one_node_model(

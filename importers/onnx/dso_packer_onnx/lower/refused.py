@@ -28,15 +28,9 @@ CAUSES = {
 
 
 class OperatorRefusedError(ExportError):
-    """An operator of a model has no C code.
+    """An operator of a model has no C code."""
 
-    Attributes
-    ----------
-    cause : str
-        A key of `CAUSES`.
-    """
-
-    cause: str
+    cause: str  # a key of `CAUSES`
 
     def __init__(self, message: str, *, cause: str) -> None:
         super().__init__(message)

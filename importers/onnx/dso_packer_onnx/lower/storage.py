@@ -58,22 +58,12 @@ static inline void dso_pack(const int8_t *from, uint8_t *to, int64_t count, int 
 
 
 class Storage(NamedTuple):
-    """How one parameter goes between memory and the code.
+    """How one parameter goes between memory and the code."""
 
-    Attributes
-    ----------
-    argument : str
-        What the code gets, an expression of C.
-    before, after : str
-        Statements that convert into and out of the workspace.
-    nbytes : int
-        What that takes of the workspace.
-    """
-
-    argument: str
-    before: str = ""
-    after: str = ""
-    nbytes: int = 0
+    argument: str  # what the code gets, an expression of C
+    before: str = ""  # statements that convert into the workspace
+    after: str = ""  # likewise out of it
+    nbytes: int = 0  # what that takes of the workspace
 
 
 def storage_of(value: ir.Value, name: str, shape: Shape, offset: int, is_input: bool) -> Storage:

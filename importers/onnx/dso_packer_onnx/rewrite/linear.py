@@ -43,20 +43,11 @@ def is_linear(node: ir.Node | None) -> bool:
 
 
 class Sunk(NamedTuple):
-    """A product that reads the rows of `source` in their order.
+    """A product that reads the rows of `source` in their order."""
 
-    Attributes
-    ----------
-    source : ir.Value
-        The base of the chain before the product.
-    shape : list of Size
-        The shape to read it in.
-    view : View
-        The old output. Its base is not in the graph; it only has a shape.
-    """
-
-    source: ir.Value
-    shape: list[Size]
+    source: ir.Value  # the base of the chain before the product
+    shape: list[Size]  # the shape to read it in
+    # The old output. Its base is not in the graph; it only has a shape.
     view: View
 
 

@@ -53,20 +53,12 @@ class Factor(NamedTuple):
 
 
 class View(NamedTuple):
-    """The elements of `base` in another order.
-
-    Attributes
-    ----------
-    base : ir.Value
-    axes : tuple of tuple of Factor
-        The factors of each axis, from outer to inner. An axis of extent 1 has none.
-    offset : int
-        The position of the first element in the base.
-    """
+    """The elements of `base` in another order."""
 
     base: ir.Value
+    # The factors of each axis, from outer to inner. An axis of extent 1 has none.
     axes: tuple[tuple[Factor, ...], ...]
-    offset: int = 0
+    offset: int = 0  # the position of the first element in the base
 
     @property
     def factors(self) -> list[Factor]:
