@@ -200,10 +200,7 @@ def export_library(
 def declared_functions(hosts: Sequence[HostModule], entry: str | None) -> list[Declaration]:
     """Return the declared functions of all host code, which a library defines once each.
 
-    Raises
-    ------
-    ExportError
-        If two modules declare a function, or if none declares the entry.
+    Raises ExportError if two modules declare a function, or if none declares the entry.
     """
     owners: dict[str, HostModule] = {}
     for host in hosts:
@@ -235,12 +232,8 @@ def input_paths(
 def check_output(output: Output, path: Path, output_format: OutputFormat, naming: Naming) -> None:
     """Refuse what an output of this format cannot have, before anything is made.
 
-    Raises
-    ------
-    ValueError
-        If the visibility is unknown.
-    ExportError
-        If something else is not possible; the message names it.
+    Raises ValueError if the visibility is unknown. Raises ExportError if something else is not
+    possible; the message names it.
     """
     check_visibility(output.visibility, path, output_format)
     soname_options(output.soname, path, output_format)

@@ -88,12 +88,8 @@ class Link:
     def build_levels(self) -> None:
         """Compile the code for the CPU levels, so that `run` links one object for each.
 
-        Raises
-        ------
-        ToolchainError
-            If a compiler or the linker fails.
-        ExportError
-            If an object is for another target, or the linker compiles sources itself.
+        Raises ToolchainError if a compiler or the linker fails. Raises ExportError if an object is
+        for another target, or the linker compiles sources itself.
         """
         if not self.levels.levels:
             return
@@ -113,12 +109,8 @@ class Link:
     def run(self, output: Path, embedded: Path | None = None) -> None:
         """Link all code, and an embedder's file last.
 
-        Raises
-        ------
-        ToolchainError
-            If a compiler or the linker fails.
-        ExportError
-            If an object is for another target.
+        Raises ToolchainError if a compiler or the linker fails. Raises ExportError if an object is
+        for another target.
         """
         ours = [code_file(embedded)._replace(is_ours=True)] if embedded is not None else []
         code = self.levels.linked([*self.code.files, *ours])

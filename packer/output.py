@@ -87,10 +87,7 @@ class Build(NamedTuple):
 def given(value: Value | None, kind: type[Value]) -> Value:
     """Return the value of an argument, or the default one.
 
-    Raises
-    ------
-    ExportError
-        If it is not a `kind`.
+    Raises ExportError if it is not a `kind`.
     """
     if value is None:
         return kind()

@@ -168,10 +168,8 @@ def _data_line(symbol: str, data: bytes) -> str:
 def metadata_bytes(metadata: Mapping[str, Any] | None) -> bytes:
     """Write the record of a library's metadata; empty without.
 
-    Raises
-    ------
-    ExportError
-        If the metadata has a value that JSON and TOML cannot express, or is too large.
+    Raises ExportError if the metadata has a value that JSON and TOML cannot express, or is too
+    large.
     """
     try:
         return dump_metadata(metadata) if metadata else b""
@@ -182,11 +180,8 @@ def metadata_bytes(metadata: Mapping[str, Any] | None) -> bytes:
 def check_records(output: Output, path: Path, suffix: str, system_lib: bool) -> None:
     """Refuse records that an output of this kind cannot have, before anything is made.
 
-    Raises
-    ------
-    ExportError
-        If metadata, the bill or the room for a bundle is not possible; for a bill also if
-        cyclonedx-python-lib is missing.
+    Raises ExportError if metadata, the bill or the room for a bundle is not possible; for a bill
+    also if cyclonedx-python-lib is missing.
     """
     metadata_bytes(output.metadata)
     found = "a system library" if system_lib else f".{suffix}"

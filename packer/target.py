@@ -69,10 +69,7 @@ def native_triple() -> str:
 def find_target(triple: str | None) -> Target:
     """Parse a target triple; None means this machine.
 
-    Raises
-    ------
-    ExportError
-        If the target is unsupported; the message gives the reason.
+    Raises ExportError if the target is unsupported; the message gives the reason.
     """
     text = native_triple() if triple is None else triple
     name, *words = text.split("-")

@@ -58,10 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _sizes(path: str, *, clear: bool) -> list[int]:
     """Return the sizes of the entries.
 
-    Raises
-    ------
-    PackerError
-        If the folder cannot be used.
+    Raises PackerError if the folder cannot be used.
     """
     if not os.path.lexists(path):
         return []

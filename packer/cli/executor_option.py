@@ -33,12 +33,8 @@ def executor_text(text: str) -> str:
 def open_executor(text: str | None) -> Iterator[Executor | None]:
     """Make the executor, and shut it down at the end of the block.
 
-    A function of a module returns one; its module is also searched in the current folder.
-
-    Raises
-    ------
-    ExportError
-        If there is no such module or function, or if it fails.
+    A function of a module returns one; its module is also searched in the current folder. Raises
+    ExportError if there is no such module or function, or if it fails.
     """
     if text is None:
         yield None

@@ -28,12 +28,8 @@ _ERASE_LINE = "\r\x1b[K"  # ECMA-48, EL: erase to the end of the line
 def write(text: str) -> None:
     """Write a line to stdout, and flush it.
 
-    Raises
-    ------
-    BrokenPipeError
-        If the reader of the pipe has closed it.
-    PackerError
-        If it cannot be written.
+    Raises BrokenPipeError if the reader of the pipe has closed it. Raises PackerError if it cannot
+    be written.
     """
     with _reporting_stdout():
         print(printable(text), flush=True)

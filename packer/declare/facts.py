@@ -89,10 +89,7 @@ def _optional_lines(declaration: Declaration) -> Iterator[str]:
 def parse_facts(data: bytes | memoryview) -> Facts:
     """Parse the bytes of a fact symbol: the text and its NUL.
 
-    Raises
-    ------
-    ValueError
-        If the text is not of this format; the message says what was expected.
+    Raises ValueError if the text is not of this format; the message says what was expected.
     """
     if len(data) > MAX_NBYTES:
         raise ValueError(f"{len(data)} bytes, expected at most {MAX_NBYTES}")

@@ -23,10 +23,7 @@ _ARGUMENTS = (
 def packed_lines(index: int, declaration: Declaration, symbol: str) -> Iterator[str]:
     """The packed C function of one wrapper.
 
-    Raises
-    ------
-    ExportError
-        If TVM's values cannot have one of its arguments or results.
+    Raises ExportError if TVM's values cannot have one of its arguments or results.
     """
     if problem := _problem(declaration):
         text = f"legacy_calls: function {declaration.name!r} {problem}"

@@ -52,10 +52,7 @@ _STRICT = """\
 def redeclarations(declarations: Sequence[Declaration], language: str) -> str:
     """Return the C or C++ text to append to a user's source; packed C functions are skipped.
 
-    Raises
-    ------
-    ExportError
-        If a name is not a C name.
+    Raises ExportError if a name is not a C name.
     """
     checked = [d for d in declarations if d.abi == "safe_call"]
     called = [d for d in checked if d.check.calls]

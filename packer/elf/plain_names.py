@@ -64,10 +64,7 @@ def _hide(found: EditedObject, index: int) -> None:
 def refuse_callers(paths: Iterable[Path], packed: Collection[str]) -> None:
     """Refuse further objects and archives that call a C function by its plain name.
 
-    Raises
-    ------
-    ExportError
-        If one does; the message names it.
+    Raises ExportError if one does; the message names it.
     """
     for path in (path for path in paths if path.suffix in (".o", ".a")):
         for one in objects_of(path):

@@ -39,10 +39,7 @@ class Processor(NamedTuple):
     def resolved(self, triple: str) -> Processor:
         """Return the same processor with this machine's name and features for ``"native"``.
 
-        Raises
-        ------
-        ExportError
-            If the triple is of another machine.
+        Raises ExportError if the triple is of another machine.
         """
         if self.cpu != NATIVE:
             return self
@@ -76,10 +73,7 @@ PLAIN = Processor()
 def processor_of(cpu: str | None, features: str, opt: int) -> Processor:
     """Check the form of what a user gives; LLVM checks the names.
 
-    Raises
-    ------
-    ExportError
-        If a processor or feature is not a name, or if LLVM does not have the level.
+    Raises ExportError if a processor or feature is not a name, or if LLVM does not have the level.
     """
     if cpu is not None and not _CPU.fullmatch(cpu):
         text = f"cpu {cpu!r}: expected a name, such as 'x86-64-v3', 'znver4' or 'native'"
@@ -96,10 +90,7 @@ def processor_of(cpu: str | None, features: str, opt: int) -> Processor:
 def refuse_unknown(create: Callable[[], Made], triple: str) -> Made:
     """Make a target machine, and refuse names that LLVM only warns of.
 
-    Raises
-    ------
-    ExportError
-        If LLVM does not know the processor or a feature.
+    Raises ExportError if LLVM does not know the processor or a feature.
     """
     with _written_to_stderr() as written:
         made = create()

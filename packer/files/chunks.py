@@ -50,10 +50,7 @@ def join(symbols: Mapping[str, Sequence[Chunk]], alignment: int) -> Contents:
 def pieces(chunks: Sequence[Chunk]) -> Iterator[memoryview]:
     """Iterate over the bytes in pieces of at most 1 MiB; file ranges are read on demand.
 
-    Raises
-    ------
-    ExportError
-        If a file cannot be read, or if it is shorter than when its range was taken.
+    Raises ExportError if a file cannot be read, or if it is shorter than when its range was taken.
     """
     for chunk in chunks:
         if isinstance(chunk, FileRange):

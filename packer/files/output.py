@@ -123,11 +123,7 @@ def terminate_as_exception() -> Iterator[None]:
 
     Only in the main thread, and only signals with the default handler, which is restored
     afterwards. After the first signal both are ignored, so that the cleanup is not interrupted.
-
-    Raises
-    ------
-    SystemExit
-        If one of the signals arrives.
+    Raises SystemExit if one of the signals arrives.
     """
     numbers: list[int] = []
     if threading.current_thread() is threading.main_thread():

@@ -62,12 +62,8 @@ def is_standalone_file(path: str | os.PathLike[str]) -> bool:
 def inspect_file(path: str | os.PathLike[str]) -> FileReport:
     """Read a standalone file, as `runtime.load` finds its kernels and weights; it is mapped.
 
-    Raises
-    ------
-    LibraryLoadError
-        If it cannot be read.
-    BlobFormatError
-        If weights, or the file beside device code, are malformed.
+    Raises LibraryLoadError if it cannot be read. Raises BlobFormatError if weights, or the file
+    beside device code, are malformed.
     """
     name = os.fspath(path)
     module = load_file(name)

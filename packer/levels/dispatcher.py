@@ -45,10 +45,7 @@ _NUM_WORDS = {"x86_64": 4, "aarch64": 2}  # of 64 bits, that a level needs
 def dispatcher(levels: Sequence[Level], functions: Sequence[Dispatched]) -> str:
     """Return the C text of a dispatcher.
 
-    Raises
-    ------
-    ExportError
-        If the name of a function cannot be written in assembly.
+    Raises ExportError if the name of a function cannot be written in assembly.
     """
     lines = [
         "/* Written by dso-packer: one definition of each function, for all CPU levels. */",

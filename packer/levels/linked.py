@@ -53,10 +53,7 @@ class LinkLevels:
     def compilations(self, file: CodeFile, job: Compilation) -> list[Compilation]:
         """Return the compilations of a source: of a user's source one for each level.
 
-        Raises
-        ------
-        ExportError
-            If its options name a processor.
+        Raises ExportError if its options name a processor.
         """
         if file.is_ours or not self.levels or file.language == "cu":
             return [job]

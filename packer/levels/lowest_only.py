@@ -26,10 +26,7 @@ _LTO_NAMES = (".gnu.lto_", ".gnu.offload_lto_", ".llvm.lto")
 def reason_of(found: EditedObject, name: str) -> str:
     """Return why an object cannot be one of several levels; empty if it can.
 
-    Raises
-    ------
-    ExportError
-        If it contains no machine code: the compiler was given ``-flto``.
+    Raises ExportError if it contains no machine code: the compiler was given ``-flto``.
     """
     if any(section.startswith(_LTO_NAMES) for section in found.section_names):
         raise no_machine_code(name)

@@ -40,10 +40,7 @@ def dump_record(levels: Sequence[Level], lowest: Iterable[str]) -> str:
 def parse_record(text: str) -> CpuRecord:
     """Read a record.
 
-    Raises
-    ------
-    ValueError
-        If the first line is another one.
+    Raises ValueError if the first line is another one.
     """
     first, *lines = text.split("\n")
     if first != FIRST_LINE:

@@ -162,10 +162,7 @@ class RunnableModule(HostModule):
 def library_names(libraries: Sequence[str]) -> tuple[str, ...]:
     """Check the names of libraries.
 
-    Raises
-    ------
-    ExportError
-        If one is an option or a file instead of a name.
+    Raises ExportError if one is an option or a file instead of a name.
     """
     for name in (names := list_of(libraries, "libraries")):
         if not name or name.startswith("-") or "/" in name:
@@ -185,10 +182,7 @@ def load_exported(module: Module) -> Module:
 def as_host_module(module: Module) -> HostModule:
     """View any DSO-exportable module as a HostModule.
 
-    Raises
-    ------
-    ExportError
-        If packer cannot compile modules of this type.
+    Raises ExportError if packer cannot compile modules of this type.
     """
     from .c_source import CSourceModule
     from .static_library import StaticLibraryModule

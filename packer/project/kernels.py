@@ -83,10 +83,7 @@ class Kernels(NamedTuple):
 def read_kernels(paths: Sequence[Path], kind: str) -> Kernels:
     """Find the kernels that the files of a module declare, as `runtime.load` reads each file.
 
-    Raises
-    ------
-    ExportError
-        If the file beside the code is malformed.
+    Raises ExportError if the file beside the code is malformed.
     """
     kernels: dict[str, FunctionInfo] = {}
     reasons: list[str] = []

@@ -64,10 +64,8 @@ def building(
 ) -> Iterator[ActiveBuild]:
     """Run the compilers of a block so; by default in the current folder, and on all processors.
 
-    Raises
-    ------
-    ExportError
-        If there is no such folder, if `jobs` is less than 1, or if `executor` is not an executor.
+    Raises ExportError if there is no such folder, if `jobs` is less than 1, or if `executor` is not
+    an executor.
     """
     if executor is not None and not callable(getattr(executor, "submit", None)):
         text = "executor: expected a concurrent.futures.Executor, with a method submit, found "

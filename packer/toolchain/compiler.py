@@ -80,10 +80,7 @@ def find_compiler(language: Language, cc: str | None = None) -> tuple[str, ...]:
 def named_compiler(language: Language) -> tuple[str, tuple[str, ...]] | None:
     """Return the variable that names the compiler for a language, and the command, or None.
 
-    Raises
-    ------
-    ToolchainError
-        If there is no such program.
+    Raises ToolchainError if there is no such program.
     """
     for variable in _COMPILERS[language][0]:
         value = os.environ.get(variable, "")
@@ -127,12 +124,8 @@ def refuse_other_programs(variable: str, compiler: Sequence[str]) -> None:
     """Refuse a program that a variable names and that is not a compiler.
 
     Without this check it would be unused and unnoticed if C or device code alone is exported: then
-    the program in CXX is only asked for its target.
-
-    Raises
-    ------
-    ToolchainError
-        If it accepts neither ``-dumpmachine`` nor ``--version``.
+    the program in CXX is only asked for its target. Raises ToolchainError if it accepts neither
+    ``-dumpmachine`` nor ``--version``.
     """
     if dump_machine(tuple(compiler)) is not None:
         return

@@ -54,10 +54,8 @@ _LINKED_BY_NVCC = {
 def target_triple(cc: str | None = None) -> str | None:
     """Return a compiler's target, as ``x86_64-linux-gnu``, or None if it is unknown.
 
-    Raises
-    ------
-    ToolchainError
-        If there is no compiler, or if a variable names a program that is not a compiler.
+    Raises ToolchainError if there is no compiler, or if a variable names a program that is not a
+    compiler.
     """
     if cc is None and (named := named_compiler("link")):
         refuse_other_programs(*named)

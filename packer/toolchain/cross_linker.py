@@ -21,12 +21,8 @@ def find_linker(
 ) -> tuple[OutputFormat, Linker]:
     """Return the format of an output, and a caller's linker for it or ours.
 
-    Our linker searches the compilers for a target when it is called.
-
-    Raises
-    ------
-    ExportError
-        If `fcompile` makes another format, or if the target is unsupported.
+    Our linker searches the compilers for a target when it is called. Raises ExportError if
+    `fcompile` makes another format, or if the target is unsupported.
     """
     given = as_linker(fcompile) if fcompile else None
     output_format = format_of(path, given)

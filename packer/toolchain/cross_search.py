@@ -32,10 +32,7 @@ Command = tuple[str, ...]
 def find_cross_compiler(target: Target, language: Language) -> Command:
     """Find a compiler for a target; return the first words of a command.
 
-    Raises
-    ------
-    ToolchainError
-        If there is none, or if CC or CXX names one for another target.
+    Raises ToolchainError if there is none, or if CC or CXX names one for another target.
     """
     if language == "cu":
         return find_compiler("cu")

@@ -75,10 +75,7 @@ def options_for_nvcc(options: Sequence[str]) -> Iterator[str]:
 def static_runtime(nvcc: tuple[str, ...]) -> Path:
     """Return the static CUDA runtime of a compiler.
 
-    Raises
-    ------
-    ToolchainError
-        If it is not installed.
+    Raises ToolchainError if it is not installed.
     """
     printed = run([*nvcc, "--dryrun", "-x", "cu", "-c", "/dev/null"], cwd=Path("/")).output
     searched = []

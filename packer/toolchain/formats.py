@@ -147,10 +147,7 @@ FORMATS = {
 def format_of(path: str | os.PathLike[str], linker: Linker | None = None) -> OutputFormat:
     """Return the format that the suffix of an output names, or else that of its linker.
 
-    Raises
-    ------
-    ExportError
-        If the linker makes another format.
+    Raises ExportError if the linker makes another format.
     """
     name = os.fsdecode(path)
     suffix = Path(name).suffix.removeprefix(".")

@@ -65,10 +65,7 @@ class LinkInput:
     def check_machine(self, triple: str | None) -> None:
         """Refuse objects for another machine than a target triple's; None is this machine.
 
-        Raises
-        ------
-        ExportError
-            If there is one; the message names both machines.
+        Raises ExportError if there is one; the message names both machines.
         """
         expected = find_target(triple).machine
         for found in self.objects:

@@ -74,14 +74,10 @@ class Linker:
     def triple(self, asked: str | None = None, *, may_be_missing: bool = False) -> str | None:
         """Return the linker's target triple, or `asked` if the linker does not know it.
 
-        Where the compiler `may_be_missing`, and is, the triple is that of this machine.
-
-        Raises
-        ------
-        ExportError
-            If the linker is for another target than `asked`, or for an unsupported one.
-        ToolchainError
-            If the compiler is missing, or if CC or CXX names a program that is not a compiler.
+        Where the compiler `may_be_missing`, and is, the triple is that of this machine. Raises
+        ExportError if the linker is for another target than `asked`, or for an unsupported one.
+        Raises ToolchainError if the compiler is missing, or if CC or CXX names a program that is
+        not a compiler.
         """
         try:
             found = self.get_target_triple() or asked

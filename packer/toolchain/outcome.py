@@ -23,10 +23,8 @@ _EPILOGUE = re.compile(r"ld returned \d|linker command failed")
 def check(completed: Completed, doing: str, output: Path) -> None:
     """Refuse the outcome of a program, unless it exited with 0 and wrote a file; show its warnings.
 
-    Raises
-    ------
-    ToolchainError
-        If it failed; the message contains `doing` and the line that names the error.
+    Raises ToolchainError if it failed; the message contains `doing` and the line that names the
+    error.
     """
     build = current_build()
     completed = completed._replace(output=build.named(completed.output))

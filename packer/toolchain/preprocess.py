@@ -46,10 +46,7 @@ def preprocess(code: bytes, language: Language, options: Sequence[str]) -> str:
 def check_syntax(code: bytes, language: Language, options: Sequence[str]) -> None:
     """Compile a source, with the arguments of `preprocess`, to see whether it has errors.
 
-    Raises
-    ------
-    ToolchainError
-        If it has.
+    Raises ToolchainError if it has.
     """
     with temporary_directory() as folder, building(current_build().folder):
         source = folder / f"source.{language}"

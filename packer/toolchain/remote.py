@@ -59,10 +59,7 @@ class Made(NamedTuple):
 def compile_unit(unit: Unit) -> Made:
     """Compile in a worker.
 
-    Raises
-    ------
-    ToolchainError
-        If it has no such compiler.
+    Raises ToolchainError if it has no such compiler.
     """
     path, *more = unit.compiler
     program = path if os.path.exists(path) else shutil.which(os.path.basename(path))

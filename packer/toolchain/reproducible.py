@@ -26,12 +26,7 @@ def compile_options(
     The beginnings of paths in `prefixes` are replaced, and folders of headers in `options` by
     ``"."``. Some releases of clang apply the first matching map, GCC the last one. The compiler
     starts in `cwd`, which may be inside one of the others or contain them: it is replaced in debug
-    information only, and before all others.
-
-    Raises
-    ------
-    ExportError
-        As for `source_date_epoch`.
+    information only, and before all others. Raises ExportError: as for `source_date_epoch`.
     """
     # "Thu Jan  1 00:00:00 1970", as C has it, in any locale
     date = time.asctime(time.gmtime(source_date_epoch()))
@@ -74,10 +69,7 @@ def environment(of: Mapping[str, str]) -> dict[str, str]:
 def source_date_epoch() -> int:
     """Return the date of outputs in seconds since 1970; 0 by default.
 
-    Raises
-    ------
-    ExportError
-        If SOURCE_DATE_EPOCH is not a number of seconds, or after the year 9999.
+    Raises ExportError if SOURCE_DATE_EPOCH is not a number of seconds, or after the year 9999.
     """
     text = os.environ.get(_EPOCH) or "0"
     if not text.isdecimal() or int(text) > _LATEST:

@@ -21,10 +21,7 @@ def soname_options(
 ) -> list[str]:
     """Return the options for a linker driver that set the SONAME; none without one.
 
-    Raises
-    ------
-    ExportError
-        If it is not the name of a file, or if the output is not linked.
+    Raises ExportError if it is not the name of a file, or if the output is not linked.
     """
     if soname is None:
         return []
@@ -40,10 +37,7 @@ def soname_options(
 def verify_soname(library: Path, soname: str | None) -> None:
     """Check that a linker set the SONAME.
 
-    Raises
-    ------
-    ToolchainError
-        If it did not.
+    Raises ToolchainError if it did not.
     """
     if soname is None:
         return

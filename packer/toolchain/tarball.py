@@ -43,12 +43,8 @@ class Tarball(NamedTuple):
 def write_tarball(path: Path, files: Sequence[Path], options: Sequence[str]) -> None:
     """Write a tar of objects and archives, each under its file name, and the link's options.
 
-    Users and modes are not stored, and each time is SOURCE_DATE_EPOCH.
-
-    Raises
-    ------
-    ExportError
-        If two files have the same name, or if a file is neither object nor archive.
+    Users and modes are not stored, and each time is SOURCE_DATE_EPOCH. Raises ExportError if two
+    files have the same name, or if a file is neither object nor archive.
     """
     _check_names(path, [file.name for file in files])
     names = [file.name for file in files]
@@ -80,11 +76,8 @@ def _header(name: str, nbytes: int) -> tarfile.TarInfo:
 def read_tarball(path: Path) -> Tarball:
     """Return the contents of a tar without unpacking it.
 
-    Raises
-    ------
-    ExportError
-        If it is not a tar, or contains what no export writes: a path, a link, a device, another
-        type of file, the same name twice.
+    Raises ExportError if it is not a tar, or contains what no export writes: a path, a link, a
+    device, another type of file, the same name twice.
     """
     members: dict[str, Member] = {}
     expected: tuple[str, ...] = ()

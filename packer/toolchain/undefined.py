@@ -60,11 +60,8 @@ def allowing(patterns: Sequence[str]) -> list[str]:
 def check_undefined(made: object, linked: Linked) -> None:
     """Refuse a library with symbols that nothing known provides; note what the process must have.
 
-    Raises
-    ------
-    ToolchainError
-        If there are any; the message has each symbol, the function that needs it, and the library
-        that defines it.
+    Raises ToolchainError if there are any; the message has each symbol, the function that needs it,
+    and the library that defines it.
     """
     if not isinstance(made, ElfFile):
         return

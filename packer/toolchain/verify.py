@@ -31,13 +31,9 @@ def verify_output(
     """Check the symbols and the embedded bytes of an output, without loading it.
 
     The output must define the `required` symbols, and the data `symbols` with their bytes. All
-    bytes are compared of the `linked` ones of those, which a linker could change. Of the bytes
-    that packer copied only the first chunk is compared: the header of a blob.
-
-    Raises
-    ------
-    ToolchainError
-        If a symbol is missing or wrong.
+    bytes are compared of the `linked` ones of those, which a linker could change. Of the bytes that
+    packer copied only the first chunk is compared: the header of a blob. Raises ToolchainError if a
+    symbol is missing or wrong.
     """
     required = list(required)
     for symbol in required:
@@ -62,12 +58,8 @@ def refuse_undefined(
     """Refuse a library whose declared functions are undefined: no load would find them.
 
     glue.h makes the symbols protected, so that only the library may define them (gABI, Symbol
-    Visibility); but mold links undefined ones without an error.
-
-    Raises
-    ------
-    ToolchainError
-        If there are any; ``explain(names)`` is its text.
+    Visibility); but mold links undefined ones without an error. Raises ToolchainError if there are
+    any; ``explain(names)`` is its text.
     """
     missing = {*made.unbound()}.intersection(functions) if isinstance(made, ElfFile) else None
     if missing:
@@ -77,10 +69,7 @@ def refuse_undefined(
 def check_linked(path: Path, triple: str | None) -> ElfFile:
     """Check that the output of a linker is a well-formed library for its target.
 
-    Raises
-    ------
-    ToolchainError
-        If it is not.
+    Raises ToolchainError if it is not.
     """
     try:
         return ElfFile(str(path), find_target(triple).machine.e_machine)

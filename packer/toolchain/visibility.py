@@ -20,12 +20,8 @@ VISIBILITIES: tuple[Visibility, ...] = ("default", "declared")
 def check_visibility(visibility: str, output: Path, output_format: OutputFormat) -> None:
     """Refuse an unknown visibility, and one that an output cannot have.
 
-    Raises
-    ------
-    ValueError
-        If the visibility is unknown.
-    ExportError
-        If the output is not linked: only a linker hides symbols.
+    Raises ValueError if the visibility is unknown. Raises ExportError if the output is not linked:
+    only a linker hides symbols.
     """
     if visibility not in VISIBILITIES:
         known = ", ".join(map(repr, VISIBILITIES))

@@ -47,10 +47,7 @@ class Code(NamedTuple):
 def compile_signature(found: Found, signature: Any) -> Code:
     """Compile one signature.
 
-    Raises
-    ------
-    RefusedError
-        If Numba cannot compile it without Python objects.
+    Raises RefusedError if Numba cannot compile it without Python objects.
     """
     try:
         compiled = _compiled(found.dispatcher, signature)

@@ -16,10 +16,7 @@ class UnsupportedTypeError(Exception):
 def describe(given: Any) -> Value:
     """Return the description of a Numba type.
 
-    Raises
-    ------
-    UnsupportedTypeError
-        If a library cannot pass values of the type.
+    Raises UnsupportedTypeError if a library cannot pass values of the type.
     """
     kind = types.unliteral(given)
     text = str(kind)
@@ -48,10 +45,8 @@ def describe(given: Any) -> Value:
 def describe_argument(given: Any) -> Value:
     """Return the description of the type of a parameter.
 
-    Raises
-    ------
-    UnsupportedTypeError
-        If a library cannot pass values of the type, or if the code is for one value.
+    Raises UnsupportedTypeError if a library cannot pass values of the type, or if the code is for
+    one value.
     """
     if given != types.unliteral(given):
         text = f"type {given}: the code is for this value only; give a signature without it"

@@ -58,10 +58,7 @@ def read_input_shapes(texts: Iterable[str]) -> list[dict[str, Shape]]:
 def read_input_values(texts: Iterable[str]) -> dict[str, list[int | float]]:
     """Read ``NAME=NUMBERS`` texts as the values of inputs, by name: ``size=2,2,5,6``.
 
-    Raises
-    ------
-    ExportError
-        A text has another form, or a name comes twice.
+    Raises ExportError if a text has another form, or a name comes twice.
     """
     values: dict[str, list[int | float]] = {}
     for text in texts:

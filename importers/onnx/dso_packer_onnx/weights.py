@@ -83,10 +83,7 @@ class Weights:
     def module(self, metadata: Mapping[str, str]) -> SafetensorsModule:
         """Return the module of a file with these weights and metadata, which it owns.
 
-        Raises
-        ------
-        ExportError
-            The folder of temporary files has no room.
+        Raises ExportError if the folder of temporary files has no room.
         """
         try:
             file = TemporaryFile()  # noqa: SIM115 - the module closes it

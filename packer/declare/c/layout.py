@@ -29,10 +29,7 @@ def layout_of(
 ) -> Struct:
     """Compute the layout of a struct, from the names and codes of its fields.
 
-    Raises
-    ------
-    LayoutError
-        If the layout is not the natural one.
+    Raises LayoutError if the layout is not the natural one.
     """
     if "lign" in type_.attributes:
         raise LayoutError(f"{type_.spelling} has an attribute of alignment")

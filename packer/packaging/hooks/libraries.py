@@ -58,10 +58,7 @@ def _library(name: Any, project: Any, where: str, root: Path) -> Library:
 def export(library: Library, output: Path) -> None:
     """Export a library as `packer export` does, with its summary in the log of the build.
 
-    Raises
-    ------
-    PackerError
-        If the export fails.
+    Raises PackerError if the export fails.
     """
     from ...cli import export as command
 

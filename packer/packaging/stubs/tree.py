@@ -49,10 +49,7 @@ class Tree(NamedTuple):
 def read_tree(opened: OpenedLibrary) -> Tree:
     """Read the functions and weights of a library.
 
-    Raises
-    ------
-    LibraryLoadError
-        A load would refuse the library, or its tree cannot be read.
+    Raises LibraryLoadError if a load would refuse the library, or its tree cannot be read.
     """
     report, root = opened.report, opened.root
     if report.problems or root is None:

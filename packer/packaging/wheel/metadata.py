@@ -52,10 +52,7 @@ class Metadata:
     def license_names(self) -> dict[str, Path]:
         """Return the license files by their names in the wheel.
 
-        Raises
-        ------
-        ExportError
-            If two have one name, or one is missing.
+        Raises ExportError if two have one name, or one is missing.
         """
         found: dict[str, Path] = {}
         for path in self.license_files:
@@ -88,12 +85,8 @@ class Metadata:
 def checked(given: Metadata) -> Metadata:
     """Check the values, and return them as the specifications write them.
 
-    Raises
-    ------
-    ExportError
-        If a value is invalid; the message names it.
-    ToolchainError
-        If the package that reads these values is not installed.
+    Raises ExportError if a value is invalid; the message names it. Raises ToolchainError if the
+    package that reads these values is not installed.
     """
     try:
         from packaging.licenses import canonicalize_license_expression

@@ -74,12 +74,8 @@ class Part(NamedTuple):
 def parts_of(paths: Sequence[Path], package: str) -> list[Part]:
     """Return a package for each library: one library is the package itself.
 
-    Raises
-    ------
-    ExportError
-        If a name cannot be that of a package, or two are equal.
-    LibraryLoadError
-        If a file is not a library, or a load would refuse it.
+    Raises ExportError if a name cannot be that of a package, or two are equal. Raises
+    LibraryLoadError if a file is not a library, or a load would refuse it.
     """
     if not _is_name(package):
         text = f"expected a Python identifier, found {package!r}; choose another: --package"
@@ -114,10 +110,7 @@ def package_files(
 ) -> dict[str, str | Path]:
     """Return the files of the packages by their names in the wheel.
 
-    Raises
-    ------
-    ExportError
-        If an included file is missing, or has the name of another file.
+    Raises ExportError if an included file is missing, or has the name of another file.
     """
     files: dict[str, str | Path] = {}
     if parts[0].package != package:

@@ -30,10 +30,7 @@ _TYPES = {
 def require_cyclonedx() -> None:
     """Refuse to continue without the package.
 
-    Raises
-    ------
-    ExportError
-        If it is missing.
+    Raises ExportError if it is missing.
     """
     try:
         import cyclonedx  # noqa: F401

@@ -18,14 +18,8 @@ MAX_NBYTES = 64 << 20
 def read_sbom(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the document.
 
-    Raises
-    ------
-    LibraryLoadError
-        If the file is not a library.
-    ExportError
-        If the library has no bill of materials.
-    BlobFormatError
-        If the bill is damaged.
+    Raises LibraryLoadError if the file is not a library. Raises ExportError if the library has no
+    bill of materials. Raises BlobFormatError if the bill is damaged.
     """
     name = os.fspath(path)
     data = ElfFile(name, ANY_MACHINE).view(SBOM)

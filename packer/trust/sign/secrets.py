@@ -21,10 +21,7 @@ def secret(what: str) -> bytes | None:
 def new_passphrase() -> bytes:
     """Return the passphrase for a new key.
 
-    Raises
-    ------
-    ExportError
-        If there is none, or if it was not typed twice in the same way.
+    Raises ExportError if there is none, or if it was not typed twice in the same way.
     """
     given = secret("passphrase of the new key")
     if not given:

@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 def token_key(uri: str, secret: Secret) -> PrivateKey:
     """Find a private key on a token.
 
-    Raises
-    ------
-    VerifyError
-        If the URI is malformed, if there is no such key, or if the PIN is wrong; or if the package
-        `python-pkcs11` is missing.
+    Raises VerifyError if the URI is malformed, if there is no such key, or if the PIN is wrong; or
+    if the package `python-pkcs11` is missing.
     """
 
     def refusal(text: str, reason: str) -> PackerError:

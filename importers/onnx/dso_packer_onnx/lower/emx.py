@@ -24,10 +24,7 @@ _NEVER = 1 << 60  # bytes: no temporary on the heap, no weight in a file
 def generate(model: onnx.ModelProto) -> str:
     """Return the C text of a model whose function is `ENTRY`.
 
-    Raises
-    ------
-    Exception
-        Of any class: the generator has no code for the model.
+    Raises Exception: of any class: the generator has no code for the model.
     """
     return _counted(corrected(str(_compiler().compile(model))))
 

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 def lower_nodes(graph: ir.Graph) -> list[Operator]:
     """Return the operator of each node, in the order of the graph.
 
-    Raises
-    ------
-    ExportError
-        A node has no implementation; names it.
+    Raises ExportError if a node has no implementation; names it.
     """
     return [lower_fast(n) if n.domain == DOMAIN else lower_generic(n) for n in graph]

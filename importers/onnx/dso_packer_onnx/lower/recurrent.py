@@ -37,11 +37,7 @@ def completed(operator: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes of a node; for a recurrent layer, as the generator reads them.
 
     Each activation that has a parameter takes the next number of the attribute, as in ONNX Runtime.
-
-    Raises
-    ------
-    ValueError
-        If an activation lacks a parameter that has no default.
+    Raises ValueError if an activation lacks a parameter that has no default.
     """
     if operator not in _LAYERS:
         return given

@@ -26,10 +26,7 @@ _RANDOM = (
 def check_supported(node: ir.Node) -> None:
     """Refuse what no tensors of fixed shape and fixed content can stand for.
 
-    Raises
-    ------
-    OperatorRefusedError
-        By the first cause that is found.
+    Raises OperatorRefusedError: by the first cause that is found.
     """
     import onnx_ir as ir
 

@@ -15,13 +15,8 @@ if TYPE_CHECKING:
 def check_batch_first(model: ir.Model) -> None:
     """Check that the symbolic extent of each value is its first one alone.
 
-    This holds for the inputs of a model, but other values may have it elsewhere, as transposed
-    rows do, until rewrites remove them.
-
-    Raises
-    ------
-    ExportError
-        Names a node whose output breaks the rule.
+    This holds for the inputs of a model, but other values may have it elsewhere, as transposed rows
+    do, until rewrites remove them. Raises ExportError: names a node whose output breaks the rule.
     """
     symbols = {extent for value in model.graph.inputs for extent in _extents(value)}
     for node in model.graph:

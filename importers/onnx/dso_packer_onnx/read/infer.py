@@ -69,13 +69,9 @@ class Inference:
     def step(self, node: ir.Node, proto: Any, declared: Mapping[ir.Value, Type]) -> None:
         """Infer the outputs of the next node, whose NodeProto is given.
 
-        `declared` completes what inference does not know.
-
-        Raises
-        ------
-        ExportError
-            With the name of the node: if its inputs do not fit it, if an output is not what the
-            model declares, is too large, is not a tensor, or has no known shape.
+        `declared` completes what inference does not know. Raises ExportError: with the name of the
+        node: if its inputs do not fit it, if an output is not what the model declares, is too
+        large, is not a tensor, or has no known shape.
         """
         captured = list(captured_values(node))
         if node.op_type == "Loop" and not node.domain:

@@ -23,10 +23,7 @@ _ML_OPERATORS = (
 def inline_functions(model: Any, source: str) -> Any:
     """Return a ModelProto in which the nodes of functions replace their calls.
 
-    Raises
-    ------
-    ExportError
-        If a function cannot be inlined, for instance one of another opset.
+    Raises ExportError if a function cannot be inlined, for instance one of another opset.
     """
     if not model.functions:
         return model
@@ -48,10 +45,8 @@ def inline_functions(model: Any, source: str) -> Any:
 def check_nodes(model: Any, source: str) -> None:
     """Check the inputs, outputs and attributes of each node by the schema of its operator.
 
-    Raises
-    ------
-    ExportError
-        If an operator is unknown, or if a node does not fit it; with the node's name.
+    Raises ExportError if an operator is unknown, or if a node does not fit it; with the node's
+    name.
     """
     import onnx.checker
 

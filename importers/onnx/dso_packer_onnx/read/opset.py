@@ -24,10 +24,7 @@ _SCAN = 9  # the opset of the Scan that is known here
 def check_versions(model: Any, source: str) -> None:
     """Refuse a ModelProto of a version or domain that onnx does not know.
 
-    Raises
-    ------
-    ExportError
-        If no opset is given, or if one or the version of the file is too new.
+    Raises ExportError if no opset is given, or if one or the version of the file is too new.
     """
     import onnx
 
@@ -59,10 +56,7 @@ def versions_of(opsets: Iterable[Any]) -> dict[str, int]:
 def find_schema(node: Any, versions: dict[str, int], source: str) -> Any:
     """Return the onnx.defs.OpSchema of a node.
 
-    Raises
-    ------
-    ExportError
-        If the operator is unknown, or if its opset has removed it.
+    Raises ExportError if the operator is unknown, or if its opset has removed it.
     """
     import onnx
 

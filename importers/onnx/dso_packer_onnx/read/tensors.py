@@ -79,10 +79,7 @@ class Tensors:
     def check(self, tensor: Any, where: str) -> None:
         """Check type, shape and size of a TensorProto, without reading its data.
 
-        Raises
-        ------
-        ExportError
-            If the data is missing, of another size, or outside the model's folder.
+        Raises ExportError if the data is missing, of another size, or outside the model's folder.
         """
         check_dtype(tensor.data_type, self.source, where)
         check_extents(tensor.dims, self.source, where)

@@ -175,10 +175,8 @@ def _onnx_of(program: Any) -> LightModel:
 def _name_symbols(proto: onnx.ModelProto, dynamic_shapes: Any) -> tuple[str, ...]:
     """Give the only symbol of the inputs the name that the caller chose; return it, if any.
 
-    Raises
-    ------
-    ExportError
-        There are several symbols, or one that is not the first extent of an input.
+    Raises ExportError if there are several symbols, or one that is not the first extent of an
+    input.
     """
     places = [
         (value.name, axis, dim.dim_param)
