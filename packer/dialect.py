@@ -49,30 +49,11 @@ RAW_PREFIX = "__packer_raw_"
 class Naming:
     """The names of the symbols of one export.
 
-    Parameters
-    ----------
-    dialect : {"tvm", "tvm-ffi"}
-        The dialect of the blob.
-    system_lib : bool
-        True if a constructor registers the symbols, for static linking.
-    prefix : str
-        The beginning of every symbol's name, so that one program can contain several models.
-    legacy_calls : bool
-        True if plain names are packed C functions, for TVM to 2025.
-
-    Attributes
-    ----------
-    blob, manifest, metadata, sbom, checksums, cpu_levels, left_out, entry : str
-        The symbols of the data; that of `entry` contains the name of the entry function.
-    register : str
-        The function with which a constructor registers the symbols; empty without `system_lib`.
-
-    Raises
-    ------
-    ExportError
-        If `prefix` is given without `system_lib`, or if no C name can begin with it.
-    ValueError
-        If `dialect` is unknown.
+    If `system_lib`, the function `register` of TVM is called by a constructor for each symbol, for
+    static linking; then every name may begin with `prefix`, so that one program can contain several
+    models. If `legacy_calls`, plain names are packed C functions, for TVM to 2025. The symbol
+    `entry` contains the name of the entry function. Raises ExportError if `prefix` is given without
+    `system_lib`, or if no C name can begin with it; ValueError if `dialect` is unknown.
     """
 
     def __init__(

@@ -249,17 +249,9 @@ def embed_and_link(
 ) -> Symbols:
     """Link, and embed the bytes of symbols with the first embedder that the linker allows.
 
-    Returns
-    -------
-    mapping of str to chunks
-        The symbols that went through the linker, which may have changed their bytes.
-
-    Raises
-    ------
-    ToolchainError
-        If a compiler or the linker fails, or if no embedder is possible.
-    ExportError
-        If an embedder cannot take these bytes.
+    Return the symbols that went through the linker, which may have changed their bytes. Raises
+    ToolchainError if a compiler or the linker fails, or if no embedder is possible; ExportError if
+    an embedder cannot take these bytes.
     """
     for embedder in embedders:
         step("embed")

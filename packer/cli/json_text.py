@@ -17,12 +17,7 @@ _PLAIN = (str, int, float, type(None))
 def write_json(content: Mapping[str, Any], to_plain: Callable[[Any], Any] | None = None) -> None:
     """Write an object to stdout as plain ASCII, with the errors of `terminal.write`.
 
-    Parameters
-    ----------
-    content : mapping
-        The fields.
-    to_plain : callable, optional
-        Turns other objects into dicts and lists, one level at a time.
+    `to_plain` turns objects that JSON lacks into dicts and lists, one level at a time.
     """
     write_parts(_text(content, json.JSONEncoder(default=to_plain, check_circular=False), ""))
     write_parts("\n")

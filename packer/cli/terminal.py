@@ -70,11 +70,8 @@ def write_error(text: str) -> None:
 class Steps:
     """Shows each step of an export as it begins, and the bytes of a copy that takes long.
 
-    Parameters
-    ----------
-    verbose : bool
-        Show one line for each step, command and written file. Otherwise show the step in one line
-        that is overwritten, on a terminal; elsewhere, from the tenth second on, one line for each.
+    If `verbose`, each step, command and written file has a line. Otherwise a terminal shows the
+    step in one line that is overwritten; elsewhere each step has a line from the tenth second on.
     """
 
     def __init__(self, verbose: bool) -> None:

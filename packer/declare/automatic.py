@@ -40,14 +40,8 @@ class Found(NamedTuple):
 def functions_defined(scope: Scope, module: str, changes: Mapping[str, Any]) -> Found:
     """Return the functions of external linkage that a source defines, and those left out.
 
-    Parameters
-    ----------
-    scope : Scope
-        The source.
-    module : str
-        The module, for messages.
-    changes : mapping
-        Functions to declare otherwise or to add; False leaves one out.
+    `changes` has functions to declare otherwise or to add; False leaves one out. `module` is the
+    name for messages.
     """
     chunks = [
         chunk
@@ -73,14 +67,8 @@ def functions_declared(
 ) -> Found:
     """Return the functions that a header declares, and those left out, as `functions_defined` does.
 
-    Parameters
-    ----------
-    is_own : callable
-        Returns True for a declaration that counts.
-    changes : mapping
-        As for `functions_defined`.
-    only : sequence of str
-        The functions to read; by default all.
+    `is_own` returns True for a declaration that counts. `only` has the functions to read; by
+    default all.
     """
     changes = {**dict.fromkeys(only, AUTO), **changes}
     reader = _Reader(scope, module, changes, is_called=True)

@@ -48,22 +48,10 @@ def parse_functions(
 ) -> tuple[Declaration, ...]:
     """Parse the declarations of one module's functions.
 
-    Parameters
-    ----------
-    functions : mapping, sequence of str, or None
-        Names and their declarations; or only the names of packed C functions.
-    module : str
-        The module, for messages.
-    entry : str or None
-        The entry function; only its name may be ``main``.
-    scope : Scope, optional
-        The types of the source; by default only the standard ones are known, and a pointer to any
-        other type is a handle.
-
-    Raises
-    ------
-    ExportError
-        If a name or a declaration cannot be exported; the message names function and parameter.
+    A sequence has only the names of packed C functions. Only the name of the function `entry` may
+    be ``main``. Without the `scope` of a source only the standard types are known, and a pointer to
+    any other type is a handle. Raises ExportError if a name or a declaration cannot be exported;
+    the message names `module`, function and parameter.
     """
     if functions is None:
         return ()

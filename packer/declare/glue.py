@@ -51,32 +51,15 @@ _SAFE_CALL = "(void *handle, const dso_any *args, int32_t num_args, dso_any *res
 class Glue:
     """The C text of one library's declared functions, and the symbols that it exports.
 
-    Parameters
-    ----------
-    declarations : sequence of Declaration
-        All declared functions of all modules that merge into the library; each name once.
-    entry : str or None
-        The function that a call of the library itself runs.
-    naming : Naming
-        The names of the symbols.
-    char : str
-        The code of plain char: ``"i8"``, or ``"u8"``.
-    records : mapping of str to str
-        The records that the glue defines, by symbol.
-    constants : collection of str
-        The functions that get constants: a call before their ``__init_`` function ran is refused.
-    ready : collection of str
-        The functions whose safe calls the code itself defines.
+    `declarations` has the functions of all modules that merge into the library, each name once;
+    `entry` is the function that a call of the library itself runs. `char` is the code of plain
+    char, ``"i8"`` or ``"u8"``. `records` are the records that the glue defines, by symbol. A call
+    of a function of `constants` is refused before its ``__init_`` function ran. `ready` are the
+    functions whose safe calls the code itself defines.
 
-    Attributes
-    ----------
-    symbols : dict of str to str
-        Each exported symbol and its name in the C text; without the checksums.
-    packed : dict of str to str
-        The same of the declared functions that are packed C functions themselves.
-    texts : dict of str to str
-        The symbols that are data, and their text without the NUL: the facts, the entry, the
-        records.
+    `symbols` maps each exported symbol to its name in the C text, without the checksums; `packed`
+    does so for the declared functions that are packed C functions themselves. `texts` has the
+    symbols that are data, with their text without the NUL: the facts, the entry, the records.
     """
 
     def __init__(

@@ -30,14 +30,8 @@ _GLIBC = re.compile(r"GLIBC_(\d{1,4}(?:\.\d{1,4}){1,2})")
 class Dynamic:
     """The contents of the PT_DYNAMIC segment of an image.
 
-    Attributes
-    ----------
-    sections : SectionTable
-        The section headers, which a load does not use.
-    symbols : SymbolTable
-        The dynamic symbols.
-    defined_versions : tuple of str
-        The symbol versions that the file defines, such as ``"GLIBC_2.34"``.
+    `symbols` are the dynamic ones, `sections` the section headers, which a load does not use.
+    `defined_versions` are the symbol versions that the file defines, such as ``"GLIBC_2.34"``.
     """
 
     def __init__(self, image: Image) -> None:

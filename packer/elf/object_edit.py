@@ -28,28 +28,10 @@ class Relocation(NamedTuple):
 
 
 class EditedObject:
-    """One relocatable object, or one member of an archive.
+    """One relocatable object, or one member of an archive, whose place in the file is given.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    name : str
-        What messages call it.
-    offset, nbytes : int, optional
-        The place of the object in the file.
-
-    Attributes
-    ----------
-    sections : list of SectionHeader
-        The section headers.
-    symbols : list of SymbolEntry
-        The symbols; local ones come first. `names` has the name of each.
-
-    Raises
-    ------
-    ExportError
-        If it is not such an object, or damaged.
+    Local `symbols` come first; `names` has the name of each. Raises ExportError, which contains
+    `name`, if it is not such an object, or damaged.
     """
 
     def __init__(self, path: Path, name: str, offset: int = 0, nbytes: int | None = None) -> None:

@@ -18,22 +18,9 @@ _SAFE_CALL = "__tvm_ffi_"
 def give_plain_names(path: Path, kept: Collection[str]) -> set[str]:
     """Rename and hide the C functions that packed ones replace, and hide all other C functions.
 
-    Parameters
-    ----------
-    path : Path
-        The object with all host code and the glue; edited in place.
-    kept : collection of str
-        The C functions that stay visible under their names.
-
-    Returns
-    -------
-    set of str
-        The names of the packed functions.
-
-    Raises
-    ------
-    ExportError
-        If the object does not define a function that a packed one calls by the same name.
+    The object at `path` has all host code and the glue, and is edited in place. The C functions
+    `kept` stay visible. Return the names of the packed functions. Raises ExportError if the object
+    does not define a function that a packed one calls by the same name.
     """
     found = EditedObject(path, "the host code")
     start = len(PACKED_PREFIX)

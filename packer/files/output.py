@@ -28,16 +28,9 @@ _CANNOT_WRITE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 class Workspace:
     """The private folders in which one output is built.
 
-    Attributes
-    ----------
-    directory : Path
-        The folder for intermediate files; mode 0700.
-    output : Path
-        The new file, on the file system of the file that it replaces.
-    ahead : Path
-        A file on that file system for bytes that are copied before `output` exists.
-    final : Path
-        The file that `commit` replaces; links are resolved.
+    `directory` is for intermediate files, mode 0700. `output` is the new file, on the file system
+    of the file that it replaces; `ahead` is a file there for bytes that are copied before `output`
+    exists. `final` is the file that `commit` replaces; links are resolved.
     """
 
     def __init__(self, path: str, final: Path, private: Path, directory: Path) -> None:
@@ -54,16 +47,9 @@ class Workspace:
     def commit(self, *, is_program: bool = True) -> None:
         """Flush the finished output, and rename it to `final`.
 
-        Parameters
-        ----------
-        is_program : bool
-            Whether the file gets the execute permissions that the umask allows; libraries do.
-
-        Raises
-        ------
-        ExportError
-            If the file cannot be flushed or renamed; the old file is unchanged. Or if the folder
-            cannot be flushed after the rename; the new file may not survive a power failure.
+        A program or library gets the execute permissions that the umask allows. Raises ExportError
+        if the file cannot be flushed or renamed; the old file is unchanged. Or if the folder cannot
+        be flushed after the rename; the new file may not survive a power failure.
         """
         with reporting(self._path):
             mode = _mode_of_new_file(self.output.parent, 0o777 if is_program else 0o666)
@@ -78,27 +64,12 @@ def replacing(
 ) -> Iterator[Workspace]:
     """Build a new file beside `path`, then replace `path` with it; make missing folders.
 
-    Parameters
-    ----------
-    path : path
-        The file to make or to replace. If it is a symbolic link, the file that it points to is
-        replaced. Other hard links to the file keep the old bytes.
-    workspace_dir : path, optional
-        Keep the intermediate files, in a new folder ``packer-XXXX`` inside this one, which is made
-        if it is missing.
+    The block makes the `output` of the workspace, then calls `commit`; otherwise the old file
+    stays. If `path` is a symbolic link, the file that it points to is replaced. Other hard links to
+    the file keep the old bytes. The intermediate files are kept in a new folder ``packer-XXXX``
+    inside `workspace_dir`, which is made if it is missing. Raises ExportError before any work if
+    `path` cannot be written; later if the disk is full or fails.
 
-    Yields
-    ------
-    Workspace
-        Make its `output`, then call `commit`; otherwise the old file stays.
-
-    Raises
-    ------
-    ExportError
-        Before any work if `path` cannot be written; later if the disk is full or fails.
-
-    Notes
-    -----
     The private folder beside `path` is removed however the block ends. The folder of a killed
     process is removed by the next call for the same parent folder.
     """

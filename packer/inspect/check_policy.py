@@ -26,24 +26,10 @@ _PASSED = {
 def check_strict(
     path: str | os.PathLike[str], *, needed: Iterable[str] = (), origin: bool = False
 ) -> list[Finding]:
-    """Check a library of any machine by the rules of `runtime.harden`.
+    """Check a library of any machine by the rules of `runtime.harden`; it is read, never loaded.
 
-    Parameters
-    ----------
-    path : path
-        The library; it is read, never loaded.
-    needed, origin : iterable of str, bool
-        As for `runtime.harden`.
-
-    Returns
-    -------
-    list of Finding
-        One for each violation, named ``"policy: <rule>"``, and one for each rule that holds.
-
-    Raises
-    ------
-    LibraryLoadError
-        If the file cannot be read.
+    Return a finding for each violation, named ``"policy: <rule>"``, and one for each rule that
+    holds. Raises LibraryLoadError if the file cannot be read.
     """
     return [*_findings(read_file(os.fspath(path)), Rules(tuple(needed), origin))]
 

@@ -27,23 +27,10 @@ def check_without_python(path: str | os.PathLike[str]) -> list[Finding]:
     """Check whether all of a library can be used without Python, by a program with libdso.
 
     Checked are the types of its modules, the functions that its graphs and its bytecode call, the
-    symbols that only a Python process defines, and functions without a declaration. Names that
-    host code looks up are not known before it runs. The library is read, never loaded.
-
-    Parameters
-    ----------
-    path : path
-        The library.
-
-    Returns
-    -------
-    list of Finding
-        A finding whose status is ``"fail"`` names a part that needs Python. Each has a remedy.
-
-    Raises
-    ------
-    LibraryLoadError
-        If the file is not an ELF library.
+    symbols that only a Python process defines, and functions without a declaration. Names that host
+    code looks up are not known before it runs. The library is read, never loaded. A finding whose
+    status is ``"fail"`` names a part that needs Python. Raises LibraryLoadError if the file is not
+    an ELF library.
     """
     opened = open_library(path)
     findings = [*_types(opened.report)]

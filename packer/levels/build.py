@@ -43,29 +43,13 @@ class LevelInput(NamedTuple):
 
 
 class LevelBuild:
-    """The objects of the levels of one export.
+    """The objects of the levels of one export: at least two levels, lowest first.
 
-    Parameters
-    ----------
-    levels : sequence of Level
-        At least two, lowest first.
-    inputs : sequence of LevelInput
-        The code of host modules.
-    others : sequence of Path
-        Further objects of the link; their functions replace weak ones.
-    merge : callable
-        ``(output, objects, archives)`` makes one object.
-    folder : Path
-        A private folder.
-
-    Attributes
-    ----------
-    objects : list of Path
-        The object of each level; empty if no input can be of several levels.
-    dispatcher : Path or None
-        C source, to be linked before them.
-    lowest : dict of LevelInput to str
-        The inputs of which only the file of the lowest level is linked, each with the reason.
+    `inputs` is the code of host modules; functions of `others`, further objects of the link,
+    replace weak ones. ``merge(output, objects, archives)`` makes one object. `objects` has the
+    object of each level; it is empty if no input can be of several levels. `dispatcher` is C
+    source, to be linked before them. `lowest` has the inputs of which only the file of the lowest
+    level is linked, each with the reason.
     """
 
     def __init__(
@@ -203,13 +187,7 @@ def _hide_functions(found: EditedObject, prefix: str, replaced: set[str]) -> Non
 def _dispatch_initial_values(
     found: EditedObject, functions: dict[str, tuple[SymbolEntry, bool]]
 ) -> set[str]:
-    """Let the initial values of shared variables name functions of the dispatcher.
-
-    Returns
-    -------
-    set of str
-        Their names.
-    """
+    """Let the initial values of shared variables name functions of the dispatcher; return these."""
     places, added = places_of(found), dict[str, int]()
     numbers = {i: n for i, n, s in found.globals() if n in functions and s.st_shndx}
     for relocation in found.relocations():

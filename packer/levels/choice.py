@@ -36,21 +36,10 @@ _MACROS = {
 def find_levels(cpu: str | Sequence[str] | None, target: Target) -> tuple[Level, ...]:
     """Return the levels that `cpu` names, lowest first; none for None or ().
 
-    Parameters
-    ----------
-    cpu : "native", str, sequence of str or None
-        Names of levels; other machines' levels are not used beside levels of the target's machine;
-        or ``"native"``, the level of this processor.
-    target : Target
-        The target of the library.
-
-    Raises
-    ------
-    ExportError
-        If a name is unknown or given twice, or if ``"native"`` is not alone or is for a target
-        that is not this machine.
-    ToolchainError
-        If no compiler can be asked what ``"native"`` means.
+    Other machines' levels are not used beside levels of the target's machine. ``"native"`` is the
+    level of this processor. Raises ExportError if a name is unknown or given twice, or if
+    ``"native"`` is not alone or is for a target that is not this machine; ToolchainError if no
+    compiler can be asked what it means.
     """
     names = [cpu] if isinstance(cpu, str) else list(cpu or ())
     if names == [NATIVE]:

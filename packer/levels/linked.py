@@ -22,17 +22,9 @@ if TYPE_CHECKING:
 
 
 class LinkLevels:
-    """The CPU levels of one link.
+    """The CPU levels of one link, lowest first; none if the export has no ``cpu``.
 
-    Parameters
-    ----------
-    levels : sequence of Level
-        Lowest first; none if the export has no ``cpu``.
-
-    Attributes
-    ----------
-    notes : list of str
-        What is linked at the lowest level only, each with the reason.
+    `notes` says what is linked at the lowest level only, each with the reason.
     """
 
     def __init__(self, levels: Sequence[Level] = ()) -> None:

@@ -35,21 +35,10 @@ _POINTED = re.compile(r"(?<!struct )(?<!union )(?<!enum )\b([A-Za-z_]\w*)\s*\*")
 def wrap_functions(
     functions: Mapping[str, Any], address_of: Callable[[str], int], path: str
 ) -> Module:
-    """Compile and load a library that calls C functions of another library.
+    """Compile and load a library that calls C functions of another library, the one at `path`.
 
-    Parameters
-    ----------
-    functions : mapping of str to str, mapping or FunctionDeclaration
-        As for `CSourceModule`.
-    address_of : callable
-        Returns the address of a C function of the other library.
-    path : str
-        The other library, for messages.
-
-    Returns
-    -------
-    Module
-        A library with these functions. The other one has to stay open as long as it is used.
+    `functions` is as for `CSourceModule`; `address_of` returns the address of a C function. The
+    other library has to stay open as long as the result is used.
     """
     caller = _Caller(functions, path)
     addresses = [address_of(symbol) for symbol in caller.symbols]

@@ -170,30 +170,12 @@ def project_of_sources(
 ) -> Project:
     """Make a project of files alone: a model, host code with its functions, and weights.
 
-    Parameters
-    ----------
-    paths : iterable of path
-        Host code, and device code, which the host code imports.
-    functions : mapping, or "auto"
-        The functions to export, each with its declaration; by default all that C and C++ files
-        define.
-    weights : iterable of path
-        Safetensors files, which the host code imports in this order. Without host code the first
-        one is the root and imports the others. At least one file of any kind is required.
-    options : sequence of str
-        Options for the compilers.
-    headers : sequence of path
-        C headers that declare the functions. Then `functions` has changes, and those to export
-        alone, as ``"auto"``.
-    model : ImportedSource, optional
-        A model or another source of an importer, whose module imports all other modules.
-    progress : callable
-        Gets the steps of the import of `model`.
-
-    Raises
-    ------
-    ExportError
-        If a file is invalid.
+    The host code imports the device code, and the safetensors files `weights` in this order;
+    without host code the first of these is the root and imports the others. `functions` has the
+    functions to export, by default all that C and C++ files define. With `headers`, which declare
+    them, it has changes, and the functions to export alone, as ``"auto"``. The module of `model`
+    imports all other modules; `progress` gets the steps of its import. Raises ExportError if a file
+    is invalid.
     """
     inputs = Inputs(progress)
     files = [inputs.add(path) for path in paths]

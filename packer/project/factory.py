@@ -22,16 +22,11 @@ _TERMINATED = (128 + signal.SIGTERM, 128 + signal.SIGHUP)
 
 
 def call_factory(path: Path, name: str) -> Module:
-    """Run a Python file, and return what one of its functions makes.
+    """Run a Python file, and return the Module that one of its functions makes, without arguments.
 
-    Parameters
-    ----------
-    path : Path
-        The file. It can import the files beside it. `sys.modules` and `sys.path` are restored
-        afterwards, and no bytecode is written.
-    name : str
-        A function without arguments that returns a Module. An error of the file or the function
-        becomes an ExportError that names the line.
+    The file can import the files beside it. `sys.modules` and `sys.path` are restored afterwards,
+    and no bytecode is written. An error of the file or the function becomes an ExportError that
+    names the line.
     """
     origin = str(path.absolute())  # the name in its code objects
     with _isolated(path.absolute().parent), _reporting(path, origin):

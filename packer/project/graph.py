@@ -13,11 +13,8 @@ from .table import Table
 def graph_module(table: Table) -> GraphExecutorFactory:
     """Make the factory that a table describes.
 
-    Parameters
-    ----------
-    table : Table
-        graph: a file of graph JSON. params, optional: a params dict file, whose arrays the factory
-        stores, or a safetensors file, which it imports. name: of the model; default "default".
+    graph: a file of graph JSON. params, optional: a params dict file, whose arrays the factory
+    stores, or a safetensors file, which it imports. name: of the model; default "default".
     """
     text = read_text(table.file("graph", table.needed_text("graph")), "JSON")
     path, name = table.text("params"), table.text("name") or "default"

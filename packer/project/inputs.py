@@ -17,12 +17,8 @@ _State = tuple[int, int, int, int]
 class Inputs:
     """The input files of one export, each with its state when it was added.
 
-    Attributes
-    ----------
-    notes : list of str
-        What a reader of these files left out, with the remedy.
-    progress : callable
-        Gets the steps of an import.
+    `notes` says what a reader of these files left out, with the remedy. `progress` gets the steps
+    of an import.
     """
 
     def __init__(self, progress: Progress = silent) -> None:

@@ -101,23 +101,12 @@ def host_module(
     libraries: Sequence[str] = (),
     headers: Headers | None = None,
 ) -> Module:
-    """Make one module for each file; the first imports the others.
+    """Make one module for each file, or one of `headers`; the first imports the others.
 
-    Parameters
-    ----------
-    sources : sequence of Source
-        The files; at least one, or `headers`.
-    functions : mapping, or "auto"
-        The functions to export, each with its declaration; any of the files may define them.
-        ``"auto"``: all that the C, C++ and CUDA files define.
-    options : sequence of str
-        Options for the compiler of C, C++ and CUDA.
-    llvm : mapping of str
-        Further arguments of `LLVMModule`: ``target``, ``cpu``, ``features``, ``opt``.
-    libraries : sequence of str
-        The names of libraries to link, as for `CSourceModule`.
-    headers : Headers, optional
-        The headers that declare the functions; then `functions` has changes only.
+    Any of the files may define the `functions`; ``"auto"`` are all that C, C++ and CUDA files
+    define. With `headers`, which declare them, it has changes only. `options` are for the compiler
+    of these languages, `llvm` has further arguments of `LLVMModule`, and `libraries` are names as
+    for `CSourceModule`.
     """
     shares = _shares(sources, {} if headers else functions)
     modules = [

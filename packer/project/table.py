@@ -19,18 +19,10 @@ _WILD = frozenset("*?[")
 
 
 class Table:
-    """One table.
+    """One table of a TOML file; paths in it are relative to the folder of the file.
 
-    Parameters
-    ----------
-    inputs : Inputs
-        The files that the tables name are added to it.
-    path : path
-        The TOML file; paths in it are relative to its folder.
-    name : str
-        The name of the table, such as ``"module.host"``; empty for the whole file.
-    values : mapping
-        The parsed table.
+    The files that it names are added to `inputs`. `name` is such as ``"module.host"``; empty for
+    the whole file.
     """
 
     def __init__(

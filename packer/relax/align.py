@@ -36,19 +36,9 @@ _CALL, _CONSTANT, _ANY_ARGS = 1, 2, -2
 def align_constants(root: Module) -> int:
     """Move the large constants of the bytecode in a tree to safetensors modules, in place.
 
-    Parameters
-    ----------
-    root : Module
-        A tree; its executables get further imports, and other instructions and constants.
-
-    Returns
-    -------
-    int
-        The number of bytes that were moved.
-
-    Notes
-    -----
-    TVM does not read the result: it has neither safetensors modules nor ``dso.weight``.
+    The executables get further imports, and other instructions and constants. Return the number of
+    bytes that were moved. TVM does not read the result: it has neither safetensors modules nor
+    ``dso.weight``.
     """
     moved = 0
     for module in list(preorder(root)):

@@ -41,20 +41,9 @@ def compile_sources(
 ) -> list[Path]:
     """Compile source files, and return the object files in order.
 
-    Parameters
-    ----------
-    compilations : sequence of Compilation
-        The files.
-    cwd : Path
-        The private folder, in which compilers write their temporary files. They start in the
-        folder of the build in effect.
-    find : callable
-        Finds the compiler for a language.
-
-    Raises
-    ------
-    ToolchainError
-        If there is no compiler, or if one fails; of several failures the first in order.
+    Compilers start in the folder of the build in effect, and write their temporary files in `cwd`,
+    which is private. Raises ToolchainError if there is no compiler, or if one fails; of several
+    failures the first in order.
     """
     if not compilations:
         return []

@@ -48,18 +48,10 @@ _COMPILERS: dict[Language, tuple[tuple[str, ...], tuple[str, ...], str]] = {
 def find_compiler(language: Language, cc: str | None = None) -> tuple[str, ...]:
     """Find the compiler for a language; return its absolute path and options.
 
-    Parameters
-    ----------
-    language : "c", "cc", "cu" or "link"
-        ``"link"`` for the driver that links code of any language.
-    cc : str, optional
-        The name or path of the compiler, and options after it; by default the value of CC, CXX or
-        NVCC, in the same form. If that is not set, PATH is searched, and for nvcc PyPI's packages.
-
-    Raises
-    ------
-    ToolchainError
-        If there is none. A compiler that `cc` or a variable names is never replaced by another.
+    ``"link"`` is the driver that links code of any language. `cc` is the name or path of the
+    compiler, and options after it; by default the value of CC, CXX or NVCC, in the same form. If
+    that is not set, PATH is searched, and for nvcc PyPI's packages. Raises ToolchainError if there
+    is none. A compiler that `cc` or a variable names is never replaced by another.
     """
     if cc and cc.strip():
         return _parse_compiler("cc", cc)

@@ -21,19 +21,9 @@ _TAR_MAGIC, _TAR_MAGIC_OFFSET = b"ustar", 257
 class LinkInput:
     """The objects of one file, which its first bytes identify. Nothing is unpacked.
 
-    Attributes
-    ----------
-    objects : list of ObjectFile
-        All objects, also the objects of archives in a tar.
-    options : tuple of str
-        A tar's options for the link.
-    suffix : str
-        ``"o"``, ``"a"`` or ``"tar"``.
-
-    Raises
-    ------
-    ExportError
-        If the file is not an object, archive or tar, or contains anything else than objects.
+    `suffix` is ``"o"``, ``"a"`` or ``"tar"``, `options` the options of a tar for the link.
+    `objects` are also the objects of archives in a tar. Raises ExportError if the file is not an
+    object, archive or tar, or contains anything else than objects.
     """
 
     def __init__(self, path: Path, expected: str | None = None) -> None:

@@ -20,28 +20,13 @@ Triple = Callable[[], str | None]
 
 
 class Linker:
-    """A linker; called as an `fcompile`.
+    """A linker; called as an `fcompile`: ``link(output, objects, options=[...])`` makes the output.
 
-    Parameters
-    ----------
-    link : callable
-        ``(output, objects, options=[...])`` makes the output.
-
-    Attributes
-    ----------
-    output_format : str
-        The suffix of the output; empty if the output's name decides.
-    object_format : str
-        The suffix that it prefers for modules that have a choice.
-    get_target_triple : callable
-        Returns the target triple, or None if it is unknown.
-    compile_sources : callable or None
-        `compilation.compile_sources`, or a function like it: compiles each source with the
-        source's options. None: `link` gets the sources, and the options of all of them.
-    create_object : callable
-        `create.create_object`, or a function like it: merges objects.
-    link_c : callable
-        Links code without a C++ library.
+    `output_format` is the suffix of the output; empty if the output's name decides. `object_format`
+    is the suffix that it prefers for modules that have a choice. `get_target_triple` returns None
+    if the triple is unknown. `compile_sources` is the function of `compilation`, or one like it;
+    without it `link` gets the sources, and the options of all of them. `create_object` merges
+    objects, and `link_c` links code without a C++ library.
     """
 
     def __init__(

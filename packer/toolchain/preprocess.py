@@ -14,21 +14,9 @@ from .process import run
 
 
 def preprocess(code: bytes, language: Language, options: Sequence[str]) -> str:
-    """Run the compiler's preprocessor.
+    """Run the compiler's preprocessor; nvcc preprocesses CUDA, for the host.
 
-    Parameters
-    ----------
-    code : bytes
-        The source.
-    language : "c", "cc" or "cu"
-        Its language; nvcc preprocesses CUDA, for the host.
-    options : sequence of str
-        The options of its compilation.
-
-    Raises
-    ------
-    ToolchainError
-        If there is no compiler, or if it fails: a header is missing, for example.
+    Raises ToolchainError if there is no compiler, or if it fails: a header is missing, for example.
     """
     compiler, kind = find_compiler(language), LANGUAGE_OPTIONS[language]
     words = options_for_nvcc(options) if is_nvcc(compiler) else options

@@ -64,32 +64,12 @@ def run_all(
 ) -> list[Completed]:
     """Run several programs, as many at a time as the build in effect says.
 
-    Parameters
-    ----------
-    commands : iterable of sequence of str
-        The programs, by absolute paths, and their arguments.
-    cwd : Path
-        The folder in which the programs start.
-    private : Path, optional
-        The folder of their temporary files; by default `cwd`.
-    env : mapping, optional
-        The environment, by default that of this process; LC_ALL, TMPDIR and PWD are set in both.
-    ended : callable, optional
-        Called with the number and the outcome of each program that has ended.
+    They start in `cwd`, and have their temporary files in `private`, by default the same. LC_ALL,
+    TMPDIR and PWD are set in their environment. `ended` is called with the number and the outcome
+    of each program that has ended. The result is in the order of `commands`. After the first
+    failure no more are started, so the list may be shorter; the first failed program in it is the
+    same in every run. Raises ToolchainError if a program cannot be started.
 
-    Returns
-    -------
-    list of Completed
-        In the order of `commands`. After the first failure no more are started, so the list may be
-        shorter; the first failed program in it is the same in every run.
-
-    Raises
-    ------
-    ToolchainError
-        If a program cannot be started.
-
-    Notes
-    -----
     All programs run in one loop of the calling thread, so that any exception here, also
     KeyboardInterrupt, ends their whole process group before it propagates.
     """

@@ -105,19 +105,8 @@ def run_in_executor(
 ) -> None:
     """Run compilations as `run_all` does, in an executor where that gives the same bytes.
 
-    Parameters
-    ----------
-    executor : Executor
-        Calls `compile_unit`.
-    commands : sequence of (words, Command, name)
-        Each command line, its facts, and the source's name.
-    cwd, private, ended
-        As `run_all` takes them.
-
-    Raises
-    ------
-    ToolchainError
-        If the executor fails, or a worker has another compiler.
+    `commands` has each command line, its facts, and the source's name. Raises ToolchainError if the
+    executor fails, or a worker has another compiler.
     """
     far = [i for i, (words, command, _) in enumerate(commands) if _can_go(words, command)]
     near = [i for i in range(len(commands)) if i not in far]

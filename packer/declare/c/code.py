@@ -21,19 +21,10 @@ _MOST_FIELDS = 1024  # of a struct by value
 
 
 class Codes:
-    """The codes of the types in one function's declaration.
+    """The codes of the types in one function's declaration, and what they name.
 
-    Parameters
-    ----------
-    scope : Scope
-        What names mean.
-
-    Attributes
-    ----------
-    structs : dict of str to Struct
-        The structs that codes name; each after the structs that it contains.
-    callbacks : list of Callback
-        One for each parameter of code ``fn``.
+    `structs` has each struct after those that it contains, `callbacks` one for each parameter of
+    code ``fn``.
     """
 
     def __init__(self, scope: Scope) -> None:

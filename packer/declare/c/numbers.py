@@ -55,12 +55,8 @@ NUMBERS = {*SIGNED, *UNSIGNED, "bool", "f16", "bf16", "f32", "f64", "c64", "c128
 class UnsupportedError(Exception):
     """A type that cannot be passed.
 
-    Attributes
-    ----------
-    instead : str
-        The type and name to declare instead; empty if none is possible.
-    is_converted : bool
-        True if only a call that the compiler converts has this type.
+    `instead` is the type and name to declare instead; empty if none is possible. `is_converted` is
+    True if only a call that the compiler converts has this type.
     """
 
     def __init__(self, what: str, instead: str = "", is_converted: bool = False) -> None:

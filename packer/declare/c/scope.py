@@ -40,20 +40,11 @@ _DEEPEST = 40
 class Scope:
     """The types and functions of one unit.
 
-    Parameters
-    ----------
-    text : callable, optional
-        Returns the preprocessed text of the unit; called when a name is not a standard one.
-    code : str, optional
-        The source before preprocessing: the type of a function that it writes with standard names
-        is read without the preprocessor.
-    is_open : bool
-        True if nothing tells the types of the unit: a pointer to an unknown type is a handle.
-    is_cpp : bool
-        True for C++, where a plain name may be that of a struct.
+    `text` returns the preprocessed text of the unit, and is called when a name is not a standard
+    one. `code` is the source before that: the type of a function that it writes with standard names
+    is read without the preprocessor. `is_open` is True if nothing tells the types of the unit: a
+    pointer to an unknown type is a handle. In C++ (`is_cpp`) a plain name may be that of a struct.
 
-    Notes
-    -----
     The text is divided into declarations, and each is parsed when one of its names is looked up. A
     declaration that cannot be parsed is unknown.
     """

@@ -17,13 +17,7 @@ _SHARED = re.compile(r"/include(/[^/]*-linux-[^/]*)?$")
 
 
 class OwnHeaders:
-    """The named headers and their parts.
-
-    Parameters
-    ----------
-    paths : list of str
-        The absolute paths of the named headers.
-    """
+    """The headers that were named, by their absolute paths, and their parts."""
 
     def __init__(self, paths: list[str]) -> None:
         self.paths = paths

@@ -28,14 +28,9 @@ class Function(NamedTuple):
 
 
 def write_header(library: str | os.PathLike[str], output: str | os.PathLike[str]) -> None:
-    """Write the header of a library, which is read, never executed.
+    """Write the header of a library of any machine, which is read, never executed.
 
-    Parameters
-    ----------
-    library : path
-        The library; of any machine.
-    output : path
-        The header. The first part of its name is the prefix of all names in it.
+    The first part of the header's name is the prefix of all names in it.
     """
     refuse_output_among_inputs(output, [library])
     text = header_text(library, identifier(Path(output).stem))

@@ -22,21 +22,10 @@ class Library(NamedTuple):
 
 
 def libraries_of(value: Any, where: str, root: Path) -> tuple[Library, ...]:
-    """Read the setting of a project.
+    """Read the setting `where` of a project: a mapping of paths in the wheel to project files.
 
-    Parameters
-    ----------
-    value : object
-        A mapping of paths in the wheel to project files.
-    where : str
-        The name of the setting, for errors.
-    root : Path
-        The project's folder, which the project files are relative to.
-
-    Raises
-    ------
-    ExportError
-        If the value is not such a mapping, or a project file is missing.
+    The project files are relative to the folder `root`. Raises ExportError if the value is not such
+    a mapping, or a project file is missing.
     """
     if not isinstance(value, Mapping) or not value:
         text = 'expected {"geo/model.so" = "packer.toml"}, found'

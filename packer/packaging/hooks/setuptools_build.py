@@ -83,12 +83,7 @@ class _as_setup_error:  # noqa: N801 - used as a function
 class BuildLibraries(Command):
     """Export the libraries of the project into its packages.
 
-    Attributes
-    ----------
-    libraries : tuple of Library
-        The libraries.
-    editable_mode : bool
-        True if they are written beside the sources.
+    In `editable_mode` they are written beside the sources.
     """
 
     description = "export libraries from packer.toml"

@@ -56,15 +56,7 @@ def stub_of(path: str | os.PathLike[str]) -> str:
 
 
 def write_stub(library: str | os.PathLike[str], output: str | os.PathLike[str]) -> None:
-    """Write the stub of a library, as `stub_of` returns it.
-
-    Parameters
-    ----------
-    library : path
-        The library; of any machine.
-    output : path
-        The stub; its name ends with ``.pyi``.
-    """
+    """Write the stub of a library of any machine, as `stub_of` returns it, to a file ``.pyi``."""
     refuse_output_among_inputs(output, [library])
     text = stub_of(library)
     with replacing(output) as workspace:

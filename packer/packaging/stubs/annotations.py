@@ -20,10 +20,7 @@ _TUPLE_METHODS = ("count", "index")
 class Annotations:
     """The annotations of one stub, and the classes and aliases that they need.
 
-    Attributes
-    ----------
-    definitions : dict
-        The text of each class and alias, by what it stands for, in order.
+    `definitions` has the text of each class and alias, by what it stands for, in order.
     """
 
     def __init__(self, scope: Scope, kinds: frozenset[str]) -> None:

@@ -28,13 +28,7 @@ _HOMES = {
 
 
 class Names:
-    """Different identifiers for different texts.
-
-    Parameters
-    ----------
-    taken : iterable of str
-        Identifiers that are in use.
-    """
+    """Different identifiers for different texts; `taken` are in use."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -53,13 +47,7 @@ class Names:
 
 
 class Scope:
-    """The names of one stub.
-
-    Parameters
-    ----------
-    functions : iterable of str
-        The names of the functions that the stub defines; they are not changed.
-    """
+    """The names of one stub; the names of its `functions` are not changed."""
 
     def __init__(self, functions: Iterable[str]) -> None:
         self._names = Names(functions)

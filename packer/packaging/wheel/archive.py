@@ -26,22 +26,11 @@ _EARLIEST, _LATEST = 315_532_800, 4_354_819_198
 
 
 def write_archive(output: Path, files: Mapping[str, str | bytes | Path], dist_info: str) -> None:
-    """Write the files of a wheel, then its RECORD.
+    """Write the files of a wheel, then its RECORD, in the folder `dist_info`.
 
     The order is that of the mapping, all files have one time and one of two modes, and no file is
-    held in memory as a whole. The compressed bytes depend on the zlib of this Python.
-
-    Parameters
-    ----------
-    files : mapping of str to (str, bytes or Path)
-        The contents of each file by its name in the wheel: text, bytes, or a file to copy.
-    dist_info : str
-        The folder of RECORD, ``"geo-1.0.dist-info"``.
-
-    Raises
-    ------
-    ExportError
-        If SOURCE_DATE_EPOCH is not a number of seconds, or after 2107.
+    held in memory as a whole: a Path is a file to copy. The compressed bytes depend on the zlib of
+    this Python. Raises ExportError if SOURCE_DATE_EPOCH is not a number of seconds, or after 2107.
     """
     when = _date()
     rows: list[tuple[str, str, str]] = []

@@ -68,19 +68,10 @@ class _Need:
 
 
 def platform_of(paths: Sequence[Path]) -> Platform:
-    """Measure where libraries can be loaded. They are read, never loaded.
+    """Measure where the shared objects of a wheel can be loaded. They are read, never loaded.
 
-    Parameters
-    ----------
-    paths : sequence of path
-        The shared objects of a wheel. They may need each other.
-
-    Raises
-    ------
-    LibraryLoadError
-        If one is not a 64-bit ELF shared object.
-    ExportError
-        If they are for different machines or C libraries.
+    They may need each other. Raises LibraryLoadError if one is not a 64-bit ELF shared object;
+    ExportError if they are for different machines or C libraries.
     """
     opened = {path: read_dynamic(path) for path in paths}
     machine = _machine(opened)
@@ -102,18 +93,10 @@ def platform_of(paths: Sequence[Path]) -> Platform:
 
 
 def required(platform: Platform, tag: str) -> Platform:
-    """Return the platform under a tag that the user asked for.
+    """Return the platform under a tag that the user asked for, as ``"manylinux_2_28_x86_64"``.
 
-    Parameters
-    ----------
-    tag : str
-        ``"manylinux_2_28_x86_64"``: the wheel gets this tag, and must be able to have it.
-        ``"linux_x86_64"`` is always possible.
-
-    Raises
-    ------
-    ExportError
-        If the libraries need more than the tag guarantees.
+    ``"linux_x86_64"`` is always possible. Raises ExportError if the libraries need more than the
+    tag guarantees.
     """
     if tag in platform.tags or tag == f"linux_{platform.machine}":
         return platform._replace(tags=(tag,))

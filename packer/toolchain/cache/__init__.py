@@ -66,12 +66,7 @@ class Missing(NamedTuple):
 class ObjectCache:
     """The cache during one step of an export. No function of it fails.
 
-    Parameters
-    ----------
-    start : Path
-        The folder in which compilers start.
-    private : str
-        The private folder, as commands spell it.
+    Compilers start in the folder `start`; `private` is the private folder, as commands spell it.
     """
 
     def __init__(self, start: Path, private: str) -> None:
@@ -93,13 +88,9 @@ class ObjectCache:
             self._folder = None
 
     def find(self, command: Command) -> str | Missing | None:
-        """Write the object of a compilation from the cache.
+        """Write the object of a compilation from the cache, and return what the compiler printed.
 
-        Returns
-        -------
-        str, Missing or None
-            What the compiler printed when it made the object. `Missing` if there is no such entry;
-            None if the compilation cannot have one.
+        Return `Missing` if there is no such entry; None if the compilation cannot have one.
         """
         if self._folder is None or (missing := self._key(command)) is None:
             return None

@@ -53,18 +53,9 @@ def find_out(
 ) -> Compiler | None:
     """Find out which compiler a command runs; return None if the program is not a known one.
 
-    Parameters
-    ----------
-    command : sequence of str
-        The compiler, and the options for the language at the end.
-    searching : sequence of str
-        The options that decide what it searches.
-    is_native : bool
-        True if one of them names this machine's processor, so that the answer is not kept.
-    start : Path
-        Where the compiler starts.
-    folder : Folder
-        Keeps what a compiler said about itself.
+    The options for the language are at the end of `command`; the options `searching` decide what it
+    searches. If one of them names this machine's processor (`is_native`), the answer is not kept in
+    `folder`. The compiler starts in `start`.
     """
     driver = _stated(command[0])
     found = variables()

@@ -54,17 +54,8 @@ def cache_path() -> str | None:
 class Folder:
     """The folder of the cache, opened once: another folder at its path later has no effect.
 
-    Parameters
-    ----------
-    path : str
-        The folder.
-    limit : int
-        The largest size of all entries together, in bytes.
-
-    Raises
-    ------
-    OSError
-        If it is missing and cannot be made, or is not this user's alone.
+    `limit` is the largest size of all entries together, in bytes. Raises OSError if the folder is
+    missing and cannot be made, or is not this user's alone.
     """
 
     def __init__(self, path: str, limit: int = LIMIT_NBYTES) -> None:

@@ -52,12 +52,7 @@ class _Names(NamedTuple):
 class Inputs:
     """The files that compilations of one export read.
 
-    Parameters
-    ----------
-    start : Path
-        The folder in which compilers start.
-    private : str
-        The private folder, as commands spell it.
+    Compilers start in the folder `start`; `private` is the private folder, as commands spell it.
     """
 
     def __init__(self, start: Path, private: str) -> None:
@@ -85,23 +80,11 @@ class Inputs:
     def describe(
         self, source: str, headers: Sequence[str], forced: Sequence[str], folders: Sequence[str]
     ) -> str | None:
-        """Write down what a compilation has read.
+        """Write down what a compilation has read, for `state`.
 
-        Parameters
-        ----------
-        source : str
-            The file that was compiled.
-        headers : sequence of str
-            The files that it read, in any order; the source may be among them.
-        forced : sequence of str
-            The names of headers that options name.
-        folders : sequence of str
-            Where the compiler searches headers.
-
-        Returns
-        -------
-        str or None
-            The text for `state`; None if a file asks for others in a form that is not understood.
+        `headers` are the files that it read, in any order; the source may be among them. `forced`
+        are the names of headers that options name, `folders` where the compiler searches. Return
+        None if a file asks for others in a form that is not understood.
         """
         searched, places = set(forced), {os.path.join(".", name) for name in forced}
         main = self._hidden(source)

@@ -30,13 +30,7 @@ if TYPE_CHECKING:
 
 
 class SealedModule(Module):
-    """Writes another module encrypted.
-
-    Attributes
-    ----------
-    written : list of bytes
-        The payload of the last export, in order.
-    """
+    """Writes another module encrypted; `written` is the payload of the last export, in order."""
 
     type_key = TYPE_KEY
     property_mask = BINARY_SERIALIZABLE

@@ -47,16 +47,7 @@ def document(
 ) -> bytes:
     """Write the bill of a library: the same parts give the same bytes.
 
-    Parameters
-    ----------
-    name : str
-        The library's name.
-    metadata : mapping
-        The metadata of the library, for its version and license.
-    properties : iterable of (str, str)
-        Further facts about the library.
-    parts : sequence of Part
-        Its parts.
+    The version and license are in the `metadata`; `properties` are further facts.
     """
     from cyclonedx.model.bom import Bom, BomMetaData
     from cyclonedx.model.component import Component, ComponentType

@@ -84,21 +84,11 @@ def create_keys(
 
 
 def read_private_key(source: str | os.PathLike[str], secret: Secret) -> PrivateKey:
-    """Find a private key.
+    """Find a private key: PEM in a file or a variable (``"env:NAME"``), or by a PKCS #11 URI.
 
-    Parameters
-    ----------
-    source : path or str
-        A file with PEM; ``"env:NAME"``, PEM in an environment variable; or a PKCS #11 URI.
-    secret : callable
-        ``secret(what)`` returns the passphrase or the PIN, or None if there is none. It is called
-        only if the key needs one.
-
-    Raises
-    ------
-    VerifyError
-        If the key cannot be read, is of another algorithm, or needs another passphrase; or if a
-        package is missing.
+    ``secret(what)`` returns the passphrase or the PIN, or None if there is none. It is called only
+    if the key needs one. Raises VerifyError if the key cannot be read, is of another algorithm, or
+    needs another passphrase; or if a package is missing.
     """
     text = os.fspath(source)
     if text.startswith(TOKEN):
