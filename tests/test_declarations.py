@@ -96,7 +96,7 @@ def test_what_is_refused_says_so(row: Row) -> None:
 
 
 def test_a_source_declares_the_rows_itself() -> None:
-    """functions="auto" reads every prototype, and leaves out those that are refused."""
+    """functions="auto" reads every prototype, and leaves out the refused ones."""
     host = packer.CSourceModule(SOURCE, functions="auto")
     rows = [row for row in ROWS if row.body and not row.compiler]
     assert set(host.left_out) == {row.name for row in rows if row.refused}

@@ -57,7 +57,7 @@ def imported(script: Path) -> ModuleType:
 
 @pytest.fixture(scope="session")
 def loader() -> ModuleType:
-    """examples/loader.py, which imports nothing of ours."""
+    """examples/loader.py, which imports nothing of the project."""
     return imported(EXAMPLES / "loader.py")
 
 
@@ -123,7 +123,7 @@ def test_loader_runs_as_a_script(library: Path) -> None:
 
 
 def test_loader_keeps_its_promise() -> None:
-    """At most sixty lines, and nothing of ours imported."""
+    """At most sixty lines, and nothing of the project imported."""
     text = (EXAMPLES / "loader.py").read_text()
     assert len(text.splitlines()) <= 60
     imports = [line for line in text.splitlines() if line.startswith(("import ", "from "))]
@@ -203,7 +203,7 @@ def test_photo_demo(loader: ModuleType, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_filter_bank_has_the_values_of_the_script() -> None:
-    """The numbers in filters.npy are those of build.py."""
+    """The numbers in filters.npy equal build.py's."""
     filters = imported(PHOTO / "build.py").filters()
     np.testing.assert_allclose(np.load(PHOTO / "filters.npy"), filters, rtol=1e-6)
 

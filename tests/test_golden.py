@@ -29,7 +29,7 @@ def test_accepted_blob_is_written_back_byte_for_byte(accepted_blob: Golden) -> N
 
 
 def test_entries_decode_to_the_fields_of_the_json(accepted_blob: Golden) -> None:
-    """Offsets, keys and decoded payloads are those of the JSON's entries."""
+    """Offsets, keys and decoded payloads equal the JSON's entries."""
     entries = _reads(accepted_blob).entries
     expected = accepted_blob[0].get("entries", [])
     assert [(e.offset, e.key) for e in entries] == [(e["offset"], e["key"]) for e in expected]
@@ -48,7 +48,7 @@ def _assert_same_fields(found: dict[str, Any], expected: dict[str, Any]) -> None
 
 
 def test_import_tree_is_that_of_the_json(accepted_blob: Golden) -> None:
-    """The CSR arrays are those that real TVM wrote; gen 0 has none."""
+    """Real TVM wrote the same CSR arrays; gen 0 has none."""
     golden, blob = accepted_blob[0], _reads(accepted_blob)
     if any(entry.key == "_import_tree" for entry in blob.entries):
         assert list(blob.import_tree_row_ptr or ()) == golden["row_ptr"]

@@ -54,7 +54,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def test_declared_function_calls_an_import(library) -> None:
-    """A line of C; the result of a dso_status is None."""
+    """A line of C; a dso_status gives None."""
     module = runtime.load(library)
 
     def scale(x: runtime.Tensor, factor: float, n: int) -> None:

@@ -52,7 +52,7 @@ def mark(checkout: Path, value: int) -> None:
 
 
 def test_each_install_builds_and_installs_both_again(checkout, environment, tmp_path) -> None:
-    """By the pip that came with Python and by the newest, without an index of ours."""
+    """By the pip that came with Python and by the newest, without an index of the project."""
     python = environment / "bin/python"
     of_python = ("-m", "pip", *INSTALL, "--no-index", ".")
     for value in (1, 2):
@@ -83,7 +83,7 @@ def test_runtime_alone_is_installed_from_its_folder(checkout, environment, tmp_p
 def test_an_importer_is_installed_from_its_folder_or_as_an_extra(
     checkout, environment, tmp_path
 ) -> None:
-    """With packer and runtime of the checkout; the packages of others are as if they were there."""
+    """With packer and runtime of the checkout; other packages are as if they were there."""
     site = next(environment.glob("lib/python*/site-packages"))
     others = {site / f"{name}-{version}.dist-info": (name, version) for name, version in OTHERS}
     for folder, (name, version) in others.items():

@@ -115,7 +115,7 @@ def importers(target: str) -> set[str]:
 
 @pytest.mark.parametrize("package", FLOORS)
 def test_imports_point_down(package) -> None:
-    """Imports inside functions count; those of type checkers and of the native core do not."""
+    """Imports inside functions count; imports of type checkers and of the native core do not."""
     floor_of = {room: floor for floor, rooms in enumerate(FLOORS[package]) for room in rooms}
     upward = [
         f"{module} -> {target}"

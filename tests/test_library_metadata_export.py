@@ -66,7 +66,7 @@ def test_library_without_code_has_it(tmp_path) -> None:
 
 
 def test_root_that_is_a_file_of_weights_has_both(tmp_path) -> None:
-    """The metadata of a safetensors file stays; equal names are those of the library."""
+    """The metadata of a safetensors file stays; of equal names the library's are found."""
     header = b'{"__metadata__":{"format":"pt","version":"0"}}'
     weights = runtime.SafetensorsModule(len(header).to_bytes(8, "little") + header)
     assert weights.metadata == {"format": "pt", "version": "0"}

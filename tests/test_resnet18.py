@@ -223,7 +223,7 @@ def test_weights_are_not_copied(library: Path, deployed: runtime.Module) -> None
 
 
 def test_fresh_process(library: Path, deployed: runtime.Module, tmp_path: Path) -> None:
-    """run.py does without NumPy, and its scores are those of an executor here."""
+    """run.py does without NumPy, and its scores equal an executor's here."""
     rgb = RANDOM.integers(0, 256, (224, 224, 3), np.uint8)
     (tmp_path / "picture.rgb").write_bytes(rgb.tobytes())
     command = [sys.executable, FOLDER / "run.py", library, "picture.rgb", "scores.f32"]
@@ -261,7 +261,7 @@ int main(int, char **paths) {
 def test_program_without_python_computes_the_same_scores(
     library: Path, deployed: runtime.Module, tmp_path: Path
 ) -> None:
-    """All thousand scores of a C++ program equal those of Python, bit for bit."""
+    """All thousand scores of a C++ program equal Python's, bit for bit."""
     home = Path(runtime.__file__).parent
     source, program, given, found = (
         tmp_path / name for name in ("program.cc", "program", "picture.f32", "scores.f32")

@@ -41,7 +41,7 @@ def test_library_of_a_model_is_exported_directly(tmp_path) -> None:
 
 
 def test_look_up_tries_the_prefix_then_the_name(tmp_path) -> None:
-    """A function of a model without a prefix serves those that lack it; data does not."""
+    """A function of a model without a prefix serves models that lack it; data does not."""
     plain = packer.CSourceModule(
         "int add(void) { return 0; } int other(void) { return 7; }",
         functions={"add": "int(void)", "other": "int(void)"},

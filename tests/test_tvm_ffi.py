@@ -81,7 +81,7 @@ def test_both_runtimes_use_one_file_in_one_process(library, order) -> None:
 
 
 def test_importing_tvm_ffi_between_load_and_call_changes_nothing(library) -> None:
-    """Nothing of ours is visible to it, nothing of it to us."""
+    """Nothing of the core is visible to it, nothing of it to us."""
     code = OURS.replace("m['add_one'](x, y, 4)\ntry", "import tvm_ffi\nm['add_one'](x, y, 4)\ntry")
     _assert_results(run_python(code + "print(json.dumps(ours))", str(library)))
 

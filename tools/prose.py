@@ -58,7 +58,7 @@ TICS = {
     "receives, is given": r"\b(is|are|was|were) told\b",
     "Return True if": r"^Whether\b",
     "name them": r"\bthose (that|who|which|of)\b",
-    "is not a, there is no, has no": r"(?<!there )\b(is|are) (none|no)\b(?! (longer|more))",
+    "is not a, there is no, has no": r"(?<!there )\b(is|are) (?-i:none|no)\b(?! (longer|more))",
     "the project's, other libraries'": r"\bof (ours|others|theirs|mine)\b",
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-# What the functions of all rows share.
+# Shared by the functions of all rows.
 TYPES = """\
 typedef int32_t sample;
 typedef double real;

@@ -1,4 +1,4 @@
-"""The judgement of an input: a valid object or an error of ours, soon and with little memory."""
+"""The judgement of an input: a valid object or an error of runtime, soon and in little memory."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def build_core() -> Path:
 
 
 def run(target: Path, library: Path | None, seconds: int | None, seed: int) -> int:
-    """Run one target, over its sample if `seconds` is None.
+    """Run one target, over its sample without `seconds`.
 
     It prints the end of the target's output, or all of it after a finding.
     """

@@ -123,7 +123,7 @@ def trees() -> list[runtime.Module]:
 
 
 def blobs(dialect: str) -> list[bytes]:
-    """Blobs of these trees, and those that TVM wrote."""
+    """Blobs of these trees, and blobs that TVM wrote."""
     made = [
         b"".join(map(bytes, dump(serialize(tree, export_dso=False, dialect=dialect))))
         for tree in trees()

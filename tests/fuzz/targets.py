@@ -36,7 +36,7 @@ INFO = runtime.FunctionInfo("scale", ["handle", "float32", "int32"], ["blockIdx.
 
 
 def make_targets(folder: Path) -> list[Target]:
-    """All targets; those that read files have them in a folder."""
+    """All targets; targets that read files have them in a folder."""
     return [
         *(blob_target(dialect) for dialect in ("tvm", "tvm-ffi")),
         graph_target(),

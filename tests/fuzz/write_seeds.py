@@ -1,6 +1,6 @@
 """Write the seeds of the libFuzzer targets that read our formats: ``write_seeds.py FOLDER``.
 
-Each target has a folder of its name: files that our writers make, those that real TVM wrote, and
+Each target has a folder of its name: files that our writers make, files that real TVM wrote, and
 the malformed ones of the tests.
 """
 

@@ -163,7 +163,7 @@ def test_only_the_source_with_a_constructor_is_of_the_lowest_level(library) -> N
 
 
 def test_the_library_exports_the_names_of_one_level(library, tmp_path) -> None:
-    """The dynamic symbols are those of the same code without levels, and the record of levels."""
+    """The dynamic symbols are as without levels, and the record of levels."""
     plain = packer.export_library(make_module(), tmp_path / "plain.so")
     with_levels, without = (exported(path) for path in (library[0], plain))
     named = {name for name in with_levels if not name.startswith("_Z")}

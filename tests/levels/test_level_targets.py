@@ -67,7 +67,7 @@ def test_levels_of_aarch64(processor, level, expected, tmp_path) -> None:
 
 
 def test_levels_of_several_machines(tmp_path) -> None:
-    """One list serves every target, which uses those of its machine."""
+    """One list serves every target, which uses the levels of its machine."""
     needs.program("aarch64-linux-gnu-gcc")
     both = ["x86-64-v2", "armv8.2-a", "x86-64-v3"]
     found = {}

@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parents[1] / "support/c/operators.c"
 
 
 def test_operators_run_on_aarch64(tmp_path) -> None:
-    """Results are those of plain loops, by the accuracy of their sums."""
+    """Results equal plain loops, by the accuracy of their sums."""
     compiler = needs.program("aarch64-linux-gnu-gcc")
     emulator = needs.program("qemu-aarch64")
     program = tmp_path / "operators"

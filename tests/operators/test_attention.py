@@ -41,7 +41,7 @@ def test_attention_is_numpys(library, shape) -> None:
 @pytest.mark.parametrize("past", [0, 1, 30, 700])
 @pytest.mark.parametrize("shape", [(1, 2, 20, 50, 16, 32), (1, 1, 600, 700, 8, 8)], ids=str)
 def test_causal_rows_see_no_later_key(library, shape, past) -> None:
-    """A row sees the keys up to its own number, and those of the past."""
+    """A row sees the keys up to its own number, and the keys of the past."""
     q, k, v = arrays(shape)
     found = attend(library, q, k, v, is_causal=True, past=past)
     assert_close(found, expected(q, k, v, is_causal=True, past=past))

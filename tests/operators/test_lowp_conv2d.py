@@ -39,7 +39,7 @@ def test_sums_are_exact(library, case, types) -> None:
 @pytest.mark.parametrize("case", ["3x3 of odd extents", "depthwise of odd extents", "groups of 4"])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "float32"])
 def test_results_have_scale_and_activation(library, case, dtype) -> None:
-    """The scale, and of 8 bits the zero, are those of each output channel."""
+    """The scale, and of 8 bits the zero, are given for each output channel."""
     shape, outputs, window = CASES[case]
     x = integers("uint8", *shape)
     weight = integers("int8", outputs, shape[1] // window.groups, *window.kernel)

@@ -140,7 +140,7 @@ def bfloat16(*shape: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("shape", [(1, 5, 7), (14, 33, 45), (31, 400, 64), (3, 64, 32)], ids=str)
 @pytest.mark.parametrize("activation", ["none", "gelu"])
 def test_products_of_bfloat16_have_sums_of_float32(library, shape, activation) -> None:
-    """Results of float32 have its accuracy; those of bfloat16 are rounded to the nearest."""
+    """Results of float32 have its accuracy; results of bfloat16 are rounded to the nearest."""
     rows, inner, columns = shape
     (a, x), (b, y) = bfloat16(1, 1, rows, inner), bfloat16(1, 1, inner, columns)
     bias = np.linspace(-1, 1, columns).astype(np.float32)

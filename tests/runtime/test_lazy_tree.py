@@ -163,7 +163,7 @@ def test_threads_make_the_modules_once(tmp_path) -> None:
 
 
 def test_import_that_is_added_first_follows_those_of_the_file(tmp_path) -> None:
-    """A change of the imports makes those of the file first."""
+    """A change of the imports makes the file's imports first."""
     model = runtime.load(export(tmp_path / "lib.so", kernels()))
     model.import_module(runtime.ConstLoaderModule({}, {}))
     assert [module.type_key for module in model.imported_modules] == ["opencl", "const_loader"]

@@ -201,7 +201,7 @@ static int text(const char *data, dso_any *result) {
 #define FUNCTION(name) \\
   DSO_EXPORT int __tvm_ffi_##name(void *s, const dso_any *a, int32_t n, dso_any *result)
 FUNCTION(f) { result->type_index = DSO_NONE; return 0; }
-FUNCTION(_doc_f) { return text("What f does.", result); }
+FUNCTION(_doc_f) { return text("Does f.", result); }
 FUNCTION(_metadata_f) { return text("{\\"type_schema\\": \\"...\\"}", result); }
 FUNCTION(g) { return 0; }
 FUNCTION(_doc_g) { return dso_raise("ValueError", "no words"); }
@@ -212,7 +212,7 @@ def test_docs_and_metadata_of_other_libraries_are_queried(tmp_path) -> None:
     """Libraries of other tools have functions for it; their errors arrive."""
     path = packer.export_library(packer.CSourceModule(TELLING), tmp_path / "lib.so")
     library = runtime.load(path)
-    assert library["f"].__doc__ == "What f does."
+    assert library["f"].__doc__ == "Does f."
     assert library["f"].metadata == '{"type_schema": "..."}'
     assert library["g"].metadata is None
     with pytest.raises(ValueError, match="no words"):

@@ -36,7 +36,7 @@ ADD = {"add": "long(long a, long b)"}
 
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
-    """A library of others, without a soname."""
+    """A library of another project, without a soname."""
     compile_c(CODE, tmp_path / "others.so")
     return tmp_path / "others.so"
 
@@ -64,7 +64,7 @@ def test_libz_compresses_a_buffer() -> None:
 
 
 def test_a_library_without_a_soname(library: Path) -> None:
-    """Arguments are checked as those of an own function."""
+    """Arguments are checked as for an own function."""
     m = runtime.load(library, functions=ADD)
     assert m["add"](40, 2) == 42
     with pytest.raises(TypeError, match="add: argument 2 'b'"):
@@ -90,7 +90,7 @@ def test_handles_of_functions_that_are_declared_later(library: Path) -> None:
 
 
 def test_handles_have_the_lifetime_that_is_declared(library: Path) -> None:
-    """Options are those of packer.FunctionDeclaration; a type that is unknown is a handle."""
+    """Options are as in packer.FunctionDeclaration; a type that is unknown is a handle."""
     m = runtime.load(
         library,
         functions={

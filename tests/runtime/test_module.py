@@ -77,7 +77,7 @@ def test_names_that_are_left_out_are_counted() -> None:
 
 
 def test_lookup_finds_own_function_before_imported_one() -> None:
-    """The module's own function of a name hides those of its imports."""
+    """The module's own function of a name hides its imports' functions."""
     root, child = Named("root", ["f"]), Named("child", ["f", "g"])
     root.import_module(child)
     assert root["f"]() == "root.f"

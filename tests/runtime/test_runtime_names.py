@@ -1,4 +1,4 @@
-"""The public names of runtime, and those that are only reachable for files of 0.1.0."""
+"""The public names of runtime, and names that are only reachable for files of 0.1.0."""
 
 from __future__ import annotations
 

@@ -80,5 +80,5 @@ def _leaks(texts: list[str]) -> Row:
     """Blocks that the core allocated and that are unreachable when a process ends."""
     leaks = [leak[0] for text in texts for leak in LEAK.finditer(text)]
     ours = [leak for leak in leaks if "/runtime/native/" in leak]
-    detail = f"{len(ours)} stacks of ours in {len(texts)} reports"
+    detail = f"{len(ours)} stacks of the core in {len(texts)} reports"
     return Row("leaks of the core", not ours, detail, "\n".join(ours))

@@ -31,7 +31,7 @@ def run_script(folder: Path) -> Row:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     reports = _reports(log.read_text())
     ours = [report for report in reports if _is_ours(report)]
-    detail = f"{done.stdout.strip()}, {len(ours)} reports of ours of {len(reports)}"
+    detail = f"{done.stdout.strip()}, {len(ours)} reports of the core of {len(reports)}"
     return Row(NAME, done.returncode == 0 and not ours, detail, "\n".join([done.stderr, *ours]))
 
 

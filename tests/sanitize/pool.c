@@ -1,5 +1,5 @@
 /* Threads launch parallel tasks of every kind at once, and use workspaces: for ThreadSanitizer and
- * AddressSanitizer. The tasks are those of tests/support/c/launch_probe.c.
+ * AddressSanitizer. The tasks come from tests/support/c/launch_probe.c.
  *
  *     pool ROUNDS [fork] */
 #define _GNU_SOURCE

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """One line of the summary; `passed` is None where the check cannot run here."""
+    """One line of the summary; without `passed` where the check cannot run here."""
 
     name: str
     passed: bool | None

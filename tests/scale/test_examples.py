@@ -65,7 +65,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[s3fs.S3FileSystem]:
 def test_a_missing_library_comes_from_s3(
     bucket: s3fs.S3FileSystem, weighty: Path, tmp_path: Path, store: Path
 ) -> None:
-    """Named by its digest; a bucket without it is an error of ours."""
+    """Named by its digest; a bucket without it is an error of the project."""
     path = Path(shutil.copy(weighty, tmp_path / "model.so"))
     pickled = pickled_elsewhere(path, tmp_path / "pickled", "s3://models/{sha256}.so")
     kind, message, reason = ask(pickled)

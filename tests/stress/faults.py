@@ -1,6 +1,6 @@
 """Full disks, size limits, disks that break: the old file stays, a clear error, nothing is left.
 
-Every call of the export that writes, and those that read at an offset, gives EIO once, and ENOSPC
+Every call of the export that writes, and calls that read at an offset, gives EIO once, and ENOSPC
 once, by a library in front of the C library. As root file systems are mounted, too: full ones, and
 one whose disk takes no more.
 """

@@ -1,7 +1,7 @@
 """References at size: memory and start of workers, one fetch for many, and killed fetches.
 
 references.py [--workers N] [--fetchers N] [--mib N] [--kills N] [--names N] [--seed N]: prints the
-figures, and exits with 1 if a bound does not hold. The bounds are those of 8 workers and 1 GiB.
+figures, and exits with 1 if a bound does not hold. The bounds are for 8 workers and 1 GiB.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ ROWS = (
 
 
 def main(names: list[str]) -> int:
-    """Run the rows, or those that are named."""
+    """Run the rows, or the named ones."""
     failed = []
     for name in names or ROWS:
         print(f"---- {name}", flush=True)

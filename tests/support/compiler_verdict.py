@@ -118,7 +118,7 @@ def verdicts(
 
 
 def _refused(stderr: str, places: dict[int, tuple[int, bool]]) -> set[int]:
-    """The calls with a value that the compiler says it changes; rounding is no change."""
+    """The calls with a value that the compiler says it changes; rounding does not count."""
     refused = set()
     for line, warning in re.findall(r"^\S+?:(\d+):\d+: warning: (.*)", stderr, re.MULTILINE):
         index, is_floating = places[int(line)]

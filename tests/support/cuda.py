@@ -64,7 +64,7 @@ def run_with_fake(
 ) -> tuple[list[str], list[str]]:
     """Run Python with the FAKE driver; return its output, and the driver's log.
 
-    Settings are those of `fake_cuda.c`, without FAKE_CUDA_, in lower case.
+    Settings are as in `fake_cuda.c`, without FAKE_CUDA_, in lower case.
     """
     log = folder / "log"
     log.write_text("")

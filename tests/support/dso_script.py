@@ -21,7 +21,7 @@ from .process import run_python
 def tensor(array: Any, kind: str = "t") -> str:
     """The argument for a NumPy array; kind "m" is a tensor object.
 
-    Strides are passed if they are not those of a full compact array; none may be negative.
+    Strides are passed if they differ from a full compact array's; none may be negative.
     """
     code, bits, _ = string_to_dtype(str(array.dtype))
     layout, data = ",".join(map(str, array.shape)), array.tobytes()

@@ -1,8 +1,8 @@
 """Let every n-th allocation of the core fail, for all n, in each operation; prints what happened.
 
-each_allocation.py FOLDER OPERATION core|python: FOLDER is empty, and the allocations are those
-of the core or those of Python. Exits with 1 if a failure ends in anything
-but an error of ours or the right result, or if it leaks.
+each_allocation.py FOLDER OPERATION core|python: FOLDER is empty; `core` and `python`
+name the allocations. Exits with 1 if a failure ends in anything but an error of the project or the
+right result, or if it leaks.
 """
 
 from __future__ import annotations

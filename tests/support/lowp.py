@@ -142,7 +142,7 @@ def lowp_matmul(
 ) -> np.ndarray:
     """Multiply arrays of 4 dimensions, the first two of which are a batch; strides are kept.
 
-    `zeros` are those of a and b; of b a number or one for each column.
+    `zeros` belong to a and b; of b a number or one for each column.
     """
     batch = np.broadcast_shapes(a.shape[:2], b.shape[:2])
     a, wide = (np.broadcast_to(x, (*batch, *x.shape[2:])) for x in (a, b))

@@ -1,4 +1,4 @@
-"""Objects that look like those of other compilers for TVM FFI, compiled with its real headers."""
+"""Objects that look like objects of other compilers for TVM FFI, compiled with its real headers."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def library_by_c(
     kept = [line for line in printed.splitlines() if not line.startswith("told ")]
     texts = iter(_outcomes("\n".join(kept))[len(before) :])
     found = [[next(texts) for _ in lines] for lines in groups]
-    # Of the lines of _on_device, those that copy to the device are no outcome.
+    # Of the lines of _on_device, lines that copy to the device do not count.
     return ["\n".join(group[len(group) // 2 :]) for group in found], told
 
 

@@ -72,7 +72,7 @@ def boxes() -> Iterator[Call]:
 
 
 def random_numbers() -> Iterator[Call]:
-    """Those of the thread first: the order of the calls matters."""
+    """Functions of the thread first: the order of the calls matters."""
     for dtype in ("float32", "int8", "uint8", "float16", "float64", "int32", "int64"):
         yield "tvm.contrib.random.random_fill", (np.zeros((5, 9), dtype),)
     yield "tvm.contrib.random.uniform", (-3.0, 5.0, np.zeros(700, "float32"))
@@ -122,7 +122,7 @@ TYPES = ("bool", "int8", "uint8", "int16", "int32", "int64", "uint64", *SORTED[:
 
 
 def indices() -> Iterator[Call]:
-    """Those that are not zero, for every kind of element."""
+    """Elements that are not zero, for every kind of element."""
     for dtype in TYPES:
         for shape in ((4, 5), (7,), (2, 0), (), (2, 3, 4)):
             x = np.asarray(numbers("int32", shape, 4) % 3, dtype)

@@ -83,7 +83,7 @@ CALLS: dict[str, list[tuple[str, tuple[Any, ...]]]] = {
 # TVM's generator of C cannot compile a call of a packed function with buffers.
 ONLY_LLVM = ("sorting",)
 
-# Those that are compiled for OpenCL as well.
+# Models that are compiled for OpenCL as well.
 ON_OPENCL = ("mlp", "cnn", "dynamic")
 
 

@@ -1,4 +1,4 @@
-"""Load libraries of ours in TVM 0.17 and call them: ``run_legacy.py FOLDER``; prints JSON."""
+"""Load packer's libraries in TVM 0.17 and call them: ``run_legacy.py FOLDER``; prints JSON."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def ahead(module: Any) -> list[Any]:
 
 
 def main(folder: Path) -> None:
-    """Load them all; nothing of ours can be imported here."""
+    """Load them all; nothing of the project can be imported here."""
     modules = {path.stem: tvm.runtime.load_module(str(path)) for path in folder.glob("*.so")}
     made = {
         "plain": plain(modules["plain"]),

@@ -1,4 +1,4 @@
-"""Load libraries of ours in apache-tvm and call them: ``run_ours.py FOLDER``; prints JSON."""
+"""Load packer's libraries in apache-tvm and call them: ``run_ours.py FOLDER``; prints JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Link models of ours with tvm_ffi, and use them: ``run_system_lib.py FOLDER``; prints JSON."""
+"""Link packer's models with tvm_ffi, and use them: ``run_system_lib.py FOLDER``; prints JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Global functions of TVM's runtime that the core has: results equal to those of real TVM."""
+"""Global functions of TVM's runtime that the core has: results equal to real TVM's."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ np.savez(output + ".npz", x=x, y=y)
 def test_models_compute_the_values_of_onnx(
     tmp_path: Path, name: str, arguments: dict[str, object], batch: int
 ) -> None:
-    """Static shapes and a symbolic batch; convolutions and products are those of kernels.c."""
+    """Static shapes and a symbolic batch; convolutions and products come from kernels.c."""
     for package in (packer, runtime):
         folder = Path(str(package.__file__)).parent
         (tmp_path / folder.name).symlink_to(folder)

@@ -55,7 +55,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, run_script: RunScript) -> tup
 def ours(
     tmp_path_factory: pytest.TempPathFactory, run_script: RunScript, made: tuple[Path, Any]
 ) -> Any:
-    """Run libraries of ours in TVM, each exported with `legacy_calls`."""
+    """Run packer's libraries in TVM, each exported with `legacy_calls`."""
     folder = tmp_path_factory.mktemp("legacy")
     functions = {"*": "auto", "shown": False}
     plain = packer.CSourceModule(SOURCE, functions=functions)
@@ -79,7 +79,7 @@ def ours(
 
 
 def ahead(folder: Path) -> runtime.Module:
-    """A model that TVM compiled ahead of time to objects, in a tree of ours."""
+    """A model that TVM compiled ahead of time to objects, in a tree of packer."""
     root, metadata = runtime.AotExecutorFactory({}), runtime.MetadataModule()
     root.import_module(metadata)
     for path in folder.glob("ahead*.o"):
@@ -99,7 +99,7 @@ def test_functions_take_and_return_the_same_values_as_here(ours) -> None:
 
 
 def test_errors_have_the_kinds_and_texts_of_here(ours) -> None:
-    """Those of the code, of the wrapper, and of functions that the code calls."""
+    """Errors of the code, of the wrapper, and of functions that the code calls."""
     plain = ours["plain"]
     assert plain["checked"] == ["ValueError", "ValueError: not seven"]
     kind, text = plain["dtype"]

@@ -65,7 +65,7 @@ def test_results_equal_those_of_tvm(models: Path, target: str, name: str) -> Non
 
 @pytest.mark.parametrize(("target", "name"), MATRIX)
 def test_a_c_program_has_the_same_results(models: Path, target: str, name: str) -> None:
-    """Those of TVM bit by bit, with the errors of Python's runtime; arguments do not change."""
+    """TVM's bit by bit, with the errors of Python's runtime; arguments do not change."""
     library = models / f"{target}_{name}.so"
     theirs, (ours, _) = read(library.with_suffix(".outcomes")), read(library.with_suffix(".ours"))
     expected = [
@@ -80,7 +80,7 @@ def test_a_c_program_has_the_same_results(models: Path, target: str, name: str) 
 def test_a_c_program_has_the_same_results_on_opencl(
     models: Path, tmp_path: Path, name: str
 ) -> None:
-    """Those of Python's runtime on the same device."""
+    """As Python's runtime on the same device."""
     ours, _ = read(models / f"opencl_{name}.ours")
     copier = copying_model(tmp_path)
     for outcome, one in zip(ours, CALLS[name], strict=True):
@@ -133,7 +133,7 @@ def version_one(models: Path, run_script: RunScript) -> Path:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_bytecode_of_version_one_has_the_same_results(version_one: Path, name: str) -> None:
-    """In TVM and here, those of version 2 bit by bit; the payload is written again unchanged."""
+    """In TVM and here, as version 2 bit by bit; the payload is written again unchanged."""
     expected = read(version_one / f"llvm_{name}.outcomes")
     for outcomes in (f"{name}.theirs", f"{name}.ours_version_one"):
         for one, other in zip(read(version_one / outcomes), expected, strict=True):

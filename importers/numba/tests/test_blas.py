@@ -134,7 +134,7 @@ def test_a_project_that_names_a_missing_library_is_refused(tmp_path: Path) -> No
 
 
 def test_a_file_without_blas_is_refused(tmp_path: Path) -> None:
-    """Also one that does not exist, or that is no library: at export, in words."""
+    """Also one that does not exist, or that is not a library: at export, in words."""
     signature = SIGNATURES["product"][0]
     with pytest.raises(ExportError, match="there is no such file"):
         packer.from_numba(product, signature, blas=tmp_path / "absent.so")

@@ -1,4 +1,4 @@
-"""Conversions and the choice of a signature are those of Numba's dispatcher."""
+"""Conversions and the choice of a signature follow Numba's dispatcher."""
 
 from __future__ import annotations
 

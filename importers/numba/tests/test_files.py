@@ -103,7 +103,7 @@ TABLE = np.arange(3.0)
 
 
 def test_a_file_may_call_its_functions_on_import(tmp_path: Path) -> None:
-    """Then they are compiled for that process too; so are those of a ufunc."""
+    """Then they are compiled for that process too; so are the loops of a ufunc."""
     text = """
 from numba import vectorize
 
@@ -167,7 +167,7 @@ def test_a_named_function_that_is_refused_ends_the_import(
 
 
 def test_an_unknown_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With those that are known to work."""
+    """With the versions that are known to work."""
     monkeypatch.setattr("importlib.metadata.version", lambda name: "0.99.0")
     with pytest.raises(ExportError, match=r"numba 0.99.0: .*0.67.*0.68.1.*--force"):
         packer.from_numba(lambda x: x, "int64(int64)")

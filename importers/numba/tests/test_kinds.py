@@ -1,4 +1,4 @@
-"""Arguments and results that are made of others: as Numba's dispatcher passes and returns them."""
+"""Arguments and results that contain others: as Numba's dispatcher passes and returns them."""
 
 from __future__ import annotations
 

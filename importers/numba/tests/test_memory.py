@@ -92,7 +92,7 @@ def _told(library: Any, name: str, x: int) -> str:
 @pytest.mark.parametrize("name", [*RAISING, "caught", "caught_here"])
 @pytest.mark.parametrize("x", [0, 1])
 def test_calls_do_not_grow(raising: Any, name: str, x: int) -> None:
-    """Also those that raise while they hold arrays, lists, tables, texts and objects."""
+    """Also functions that raise while they hold arrays, lists, tables, texts and objects."""
     grown = 0
     for rounds in (20, ROUNDS):
         before = _heap()

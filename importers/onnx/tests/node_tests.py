@@ -141,7 +141,7 @@ def cause_of(error: PackerError) -> str:
 
 
 def call(folder: Path, names: list[str]) -> dict[str, str]:
-    """Run exported tests, and return those that ended the process."""
+    """Run exported tests, and return the tests that ended the process."""
     crashes: dict[str, str] = {}
     while names:
         command = [sys.executable, "-P", str(RUNNER), str(folder), *names]

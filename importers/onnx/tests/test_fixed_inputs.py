@@ -28,7 +28,7 @@ SIZE = [1, 2, 5, 8]
 
 
 def test_a_fixed_input_is_no_argument(tmp_path: Path) -> None:
-    """The shapes that it decides are known, and the results are those of ONNX Runtime."""
+    """The shapes that it decides are known, and the results equal ONNX Runtime's."""
     model = onnx.parser.parse_model(TEXT)
     module = packer.from_onnx(model, input_values={"size": SIZE})
     library = runtime.load(packer.export_library(module, tmp_path / "model.so"))

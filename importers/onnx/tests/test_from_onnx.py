@@ -1,4 +1,4 @@
-"""Models from ONNX to a library: the results are those of ONNX Runtime, whatever runs it."""
+"""Models from ONNX to a library: the results equal ONNX Runtime's, whatever runs it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def network() -> onnx.ModelProto:
 
 
 def arguments(batch: int) -> list[np.ndarray]:
-    """Those of `network`."""
+    """The weights of `network`."""
     random = np.random.default_rng(batch)
     return [random.normal(size=(batch, *s)).astype(np.float32) for s in ((3, 8, 8), (4,))]
 

@@ -1,4 +1,4 @@
-"""Notes about the speed of a model: an export from Python has those of the command line."""
+"""Notes about the speed of a model: an export from Python has the notes of the command line."""
 
 from __future__ import annotations
 

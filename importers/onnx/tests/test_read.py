@@ -176,7 +176,7 @@ def test_older_opsets_are_converted(opset: int) -> None:
 
 
 def test_a_newer_opset_that_onnx_knows_stays() -> None:
-    """Nodes of opset 26 are those of the official tests."""
+    """Nodes of opset 26 come from the official tests."""
     proto = relu()
     proto.opset_import[0].version = 26
     assert read_model(proto).graph.opset_imports[""] == 26

@@ -280,7 +280,7 @@ def test_a_name_is_offered_only_if_it_can_stay_open(shapes: dict[str, tuple], hi
     ],
 )
 def test_data_outside_the_folder_is_refused(tmp_path: Path, location: str, words: str) -> None:
-    """By whatever path; and files that are none, which would block."""
+    """By whatever path; and special files, which would block."""
     folder = tmp_path / "model"
     folder.mkdir()
     (tmp_path / "secret").write_bytes(bytes(24))

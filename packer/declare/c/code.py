@@ -23,7 +23,7 @@ _MOST_FIELDS = 1024  # of a struct by value
 class Codes:
     """The codes of the types in one function's declaration, and what they name.
 
-    `structs` has each struct after those that it contains, `callbacks` one for each parameter of
+    `structs` has each struct after the ones in it, `callbacks` one for each parameter of
     code ``fn``.
     """
 

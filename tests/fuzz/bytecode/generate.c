@@ -103,7 +103,7 @@ static void one_call(struct scope *scope) {
 
 static void instructions(struct scope *scope, unsigned count);
 
-/* The values that a block may write, and those that are unknown once it may have run. */
+/* The values that a block may write, and the values that are unknown once it may have run. */
 static struct scope begin_block(struct scope *scope, unsigned writable) {
   for (int i = 0; i < NUM_REGISTERS; i++)
     if (writable >> i & 1) scope->known[i] = (struct value){.kind = ANYTHING};

@@ -131,7 +131,7 @@ extern const char *const host_names[];
 extern dso_function_object *const host_functions[];
 void host_begin_run(void);
 
-/* ---- The global functions that every program has, after those of the host (global.c) */
+/* ---- The global functions that every program has, after the host's (global.c) */
 void clear_tensor_cache(void);
 
 #endif

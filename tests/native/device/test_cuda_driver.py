@@ -20,7 +20,7 @@ def test_no_device_is_reported(launch: Fake) -> None:
 
 
 def test_wrong_index_is_reported(fake_driver: Path) -> None:
-    """An index beyond the devices lists those that are there."""
+    """An index beyond the devices lists the devices that are there."""
     code = LAUNCH.replace('Device("cuda", 0)', 'Device("cuda", 2)')
     (printed,), _ = run_with_fake(fake_driver, code, PTX, TAGS, 1, 1, devices="80 90")
     assert "cuda:2: no such device, found 2: cuda:0 'FAKE 0', cuda:1 'FAKE 1'" in printed

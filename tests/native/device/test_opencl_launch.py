@@ -135,7 +135,7 @@ def test_empty_tensor_is_not_written_beyond() -> None:
 def test_empty_launch_is_checked_too(
     args: tuple[Any, ...], error: type[Exception], message: str
 ) -> None:
-    """Arguments of a launch of 0 blocks are refused as those of any other."""
+    """Arguments of a launch of 0 blocks are refused as for any other launch."""
     with pytest.raises(error, match=message):
         kernels(SCALE_SOURCE, SCALE)["scale"](*args)
 

@@ -142,7 +142,7 @@ def test_one_file_is_one_tree(add, tmp_path) -> None:
 
 
 def test_verification(add, tmp_path) -> None:
-    """The program sees the bytes before any code runs, also those of a tree that is in use."""
+    """The program sees the bytes before any code runs, also the bytes of a tree that is in use."""
     before = """
       static int verify(void *context, const char *path, const void *bytes, size_t nbytes) {
         printf("%s %d %.3s\\n", path ? "path" : "bytes", nbytes > 1000, (const char *)bytes + 1);

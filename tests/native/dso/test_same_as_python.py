@@ -91,7 +91,7 @@ def test_exported_library(name, tmp_path) -> None:
 
 @pytest.mark.parametrize("path", RELEASED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_library_of_an_earlier_release(path: Path) -> None:
-    """Those that are in the repository."""
+    """The files in the repository."""
     assert_same(path)
 
 

@@ -172,7 +172,7 @@ def test_what_share_params_takes(export: Export) -> None:
 
 
 def test_inputs_and_parameters_as_lists(export: Export) -> None:
-    """Without a Map in C, arrays of names and values; only inputs that are no parameters."""
+    """Without a Map in C, arrays of names and values; only inputs that are not parameters."""
     path = export(sums(), {"w": W})
     found = by_libdso(path, "m get_graph_params\nm default\nr1 get_input_info\n", SANITIZE)
     assert found[::2] == [f"(('w',{tensor(*W)},),)", "(('x',(6,),'float32',),)"]

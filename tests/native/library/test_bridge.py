@@ -45,7 +45,7 @@ def test_plain_dlopen_refuses_such_a_library(undefined) -> None:
 
 
 def test_library_that_leaves_functions_undefined_runs(undefined) -> None:
-    """Look-ups, calls and errors are those of the core."""
+    """The core makes look-ups, calls and errors."""
     module = load_beside(undefined)
     assert module["call_global"](1, 2) == 2
     assert module["apply"](max, 1, 3) == 3

@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
 
 
 def test_program_loads_such_a_library(compile_library, tmp_path) -> None:
-    """Look-ups, calls and errors are those of libdso, of which no symbol is global."""
+    """Look-ups, calls and errors use libdso, of which no symbol is global."""
     library = compile_library((C_SOURCES / "undefined.c").read_text())
     program = compile_program(PROGRAM, tmp_path / "program")
     assert run_program(program, library) == "2 KeyError: in parts\n" * 3

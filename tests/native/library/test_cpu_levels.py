@@ -1,4 +1,4 @@
-"""__packer_cpu_levels: a load compares the features of the levels with those of the processor."""
+"""__packer_cpu_levels: a load compares the features of the levels with the processor's."""
 
 from __future__ import annotations
 
@@ -75,6 +75,6 @@ def test_damaged_or_foreign_record(compile_library, record, expected) -> None:
 
 
 def test_record_that_is_no_constant_text(compile_library) -> None:
-    """A variable of this name is no record; the library of an export lists it in the checksums."""
+    """A variable of this name is not a record; the checksums of an export list the record."""
     path = compile_library("int __packer_cpu_levels = 1;")
     assert ElfFile(str(path)).check_cpu() is None

@@ -1,4 +1,4 @@
-"""Which C functions can be called by name: those that are declared, or TVM's."""
+"""Which C functions can be called by name: declared ones, or TVM's."""
 
 from __future__ import annotations
 

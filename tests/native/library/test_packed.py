@@ -224,7 +224,7 @@ def test_many_arguments_from_host_code(library) -> None:
     [(5, 0, 5), (-1, 1, 2**64 - 1), (0, 4, None), (0, 8, None), (0, 10, None)],
 )
 def test_type_codes_from_host_code(library, value, code, seen) -> None:
-    """An unsigned int is one; a NULL object is None."""
+    """An unsigned int is one; a NULL object becomes None."""
     got: list[Any] = []
     importing(library, f=lambda given: got.append(given))
     library["call_as"]("f", value, code)

@@ -33,7 +33,7 @@ DSO_EXPORT int __tvm_ffi_answer(void *h, const dso_any *args, int32_t n, dso_any
   *result = dso_int(byte);
   return 0;
 }
-/* The same function as an object, which is no symbol of a library. */
+/* The same function as an object, which is not a symbol of a library. */
 static dso_function_object object = {{1 | (uint64_t)1 << 32, DSO_FUNCTION, 0, 0}, 0, 0};
 DSO_EXPORT int __tvm_ffi_make(void *h, const dso_any *args, int32_t n, dso_any *result) {
   (void)h, (void)args, (void)n;
@@ -170,6 +170,6 @@ print(json.dumps(answers))
 
 
 def test_collected_library_leaves_objects_that_its_code_points_to(compile_library) -> None:
-    """The collector frees objects that a function references, but not those that code points to."""
+    """The collector frees objects that a function references, but not what code points to."""
     host = compile_library(HOST.read_text(), "-Wl,-z,nodelete", "-pthread")
     assert run_python(CYCLE, str(host)) == [42, 7]

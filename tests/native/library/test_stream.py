@@ -24,7 +24,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_stream_is_that_of_a_thread_and_a_device(library: Path) -> None:
-    """Setting one returns the one before; NULL is none."""
+    """Setting one returns the one before; NULL sets no stream."""
     module = runtime.load(library)
     set_stream, get = module["set"], module["get"]
     assert [get(CUDA, 0), set_stream(CUDA, 0, 7), get(CUDA, 0)] == [0, 0, 7]

@@ -127,7 +127,7 @@ except RuntimeError as error:
 
 
 def test_other_loaders_raise_an_error_in_words(path) -> None:
-    """A tvm_ffi leaves the variable NULL, and its context is not one of ours."""
+    """A tvm_ffi leaves the variable NULL, and its context is not the core's."""
     needs.importable("tvm_ffi", "test")
     # The blob has a type that tvm_ffi lacks, so a plain library of the same code is loaded.
     plain = path.with_name("plain.so")

@@ -1,4 +1,4 @@
-"""Whichever allocation fails, the outcome is an error of ours or the right result."""
+"""Whichever allocation fails, the outcome is an error of the project or the right result."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_keywords_and_defaults(
 def test_wrong_keywords_are_refused(
     probe: Probe, args: tuple[Any, ...], keywords: dict[str, Any], expected: str
 ) -> None:
-    """The messages are those of a Python function."""
+    """The messages equal a Python function's."""
     with pytest.raises(TypeError, match=expected):
         probe("scale")(*args, **keywords)
 
@@ -83,12 +83,12 @@ def test_parameter_with_the_name_of_a_python_keyword(probe: Probe) -> None:
     ],
 )
 def test_inspect_shows_the_signature(probe: Probe, name: str, expected: str) -> None:
-    """Names, defaults and types are those of the declaration."""
+    """Names, defaults and types come from the declaration."""
     assert str(inspect.signature(probe(name))) == expected
 
 
 def test_parameters_of_a_kernel_are_positional_up_to_its_launch_tags() -> None:
-    """A launch tag is no identifier, so that the parameters before it have no names either."""
+    """A launch tag is not an identifier, so that the parameters before it have no names either."""
     launch = FunctionInfo("scale", ["handle", "int32"], ["blockIdx.x"])
     plain = FunctionInfo("fill", ["handle"])
     kernels = DeviceModule("opencl", "", "cl", [launch, plain])

@@ -61,7 +61,7 @@ def test_module_is_kept_as_long_as_code_keeps_it(probe: Probe) -> None:
 
 
 def test_module_of_someone_else_is_refused(probe: Probe) -> None:
-    """A Module object that we did not make is none that we can use."""
+    """A Module object that another runtime made cannot be used."""
     with pytest.raises(TypeError, match="argument 1: type index 73 is not supported"):
         probe("call_with")(lambda module: module, MODULE)
 

@@ -25,7 +25,7 @@ class _Level(enum.IntEnum):
 
 
 def test_function_knows_its_metadata(library: Library) -> None:
-    """Name, signature, documentation and owner are those of the metadata symbol and the look-up."""
+    """Name, signature, documentation and owner come from the metadata symbol and the look-up."""
     owner = object()
     add = library.function("add", owner)
     assert add is not None

@@ -36,7 +36,7 @@ def test_callables_are_functions(probe: Probe, function: Any) -> None:
 
 
 def test_class_is_a_callable_not_an_array(probe: Probe) -> None:
-    """A class has the methods of its instances, but is none."""
+    """A class has the methods of its instances, but is not one."""
     assert probe("apply")(int, "12") == 12
     assert probe("type_index")(np.ndarray) == FUNCTION
 

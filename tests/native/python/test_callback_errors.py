@@ -44,7 +44,7 @@ def test_exceptions_that_end_things_pass(probe: Probe, error: type[BaseException
 
 
 def test_exception_passes_through_nested_calls(probe: Probe) -> None:
-    """Through two calls of ours it still is the same object."""
+    """Through two calls of the core it still is the same object."""
     apply, error = probe("apply"), ValueError("deep")
 
     def fail() -> None:
@@ -93,7 +93,7 @@ def test_error_of_host_code_has_the_exception_as_context(probe: Probe) -> None:
 
 
 def test_exception_that_cannot_be_shown(probe: Probe) -> None:
-    """An exception whose str raises is none the less itself."""
+    """An exception whose str raises is passed on unchanged."""
 
     class MuteError(Exception):
         def __str__(self) -> str:

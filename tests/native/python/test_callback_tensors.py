@@ -33,7 +33,7 @@ def test_borrowed_array_is_the_callers(probe: Probe) -> None:
 
 
 def test_borrowed_tensor_with_strides_and_offset(probe: Probe) -> None:
-    """Shape, strides and offset are those of host code."""
+    """Host code sets shape, strides and offset."""
     seen: list[object] = []
 
     def look(tensor: runtime.Tensor) -> None:

@@ -19,7 +19,7 @@ SOURCE = "functions.c"
 
 
 def test_function_is_called_without_python(probe: Probe) -> None:
-    """One of ours is passed as its own code; it is called as an export is, with handle NULL."""
+    """A Function is passed as its own code; it is called as an export is, with handle NULL."""
     assert probe("apply")(probe("handle_is_null")) == 1
     assert probe("apply")(probe("apply"), probe("handle_is_null")) == 1
     with pytest.raises(LookupError, match="with the GIL"):

@@ -52,7 +52,7 @@ def test_child_of_a_closed_parent_is_closed(probe: Probe) -> None:
 
 
 def test_long_chain_of_parents_is_released(probe: Probe, is_closed) -> None:
-    """The end of one handle ends its parent; that is no recursion, which has little stack here."""
+    """The end of one handle ends its parent; without recursion, which has little stack here."""
 
     def walk() -> None:
         handle = probe("counter_new")(3)
@@ -70,7 +70,7 @@ def test_long_chain_of_parents_is_released(probe: Probe, is_closed) -> None:
 
 
 def test_items_of_a_list_belong_to_the_list(probe: Probe, is_closed) -> None:
-    """A handle that releases nothing is no parent, so a long walk makes no chain."""
+    """A handle that releases nothing is not a parent, so a long walk makes no chain."""
     parent = probe("counter_new")(3)
     first = probe("counter_item")(parent)
     gone = weakref.ref(first)

@@ -35,7 +35,7 @@ def test_numpy_sees_the_same_array(dtype: str, shape: tuple[int, ...]) -> None:
 
 
 def test_facts() -> None:
-    """Shape, dtype, size and read-only are those that were given."""
+    """Shape, dtype, size and read-only are as given."""
     tensor = TensorBase(bytearray(24), (2, 3), F32)
     assert (tensor.shape, tensor.dtype_code, tensor.nbytes) == ((2, 3), F32, 24)
     assert (tensor.readonly, tensor.raw.readonly) == (False, False)

@@ -61,7 +61,7 @@ def test_copy_of_edge_shapes(shape: tuple[int, ...]) -> None:
     ],
 )
 def test_copy_that_does_not_fit(source: Any, error: type[Exception], message: str) -> None:
-    """Shape and data type must be those of the target, which stays unchanged."""
+    """Shape and data type must equal the target's, which stays unchanged."""
     made = empty((2, 3)).copy_from(np.ones((2, 3), "f4"))
     with pytest.raises(error, match=message):
         made.copy_from(source)

@@ -245,7 +245,7 @@ def test_a_fault_has_attributes_for_programs() -> None:
 
 
 def test_a_payload_cut_anywhere_is_refused() -> None:
-    """Every prefix of a payload is an error of ours."""
+    """Every prefix of a payload is an error of the project."""
     payload = make_program().payload()
     for size in range(len(payload)):
         with pytest.raises(BlobFormatError):

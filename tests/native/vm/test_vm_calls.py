@@ -111,7 +111,7 @@ def test_reentering_the_machine_has_a_limit() -> None:
 
 
 def test_closures_have_their_last_arguments() -> None:
-    """Saved arguments follow those of the call."""
+    """Saved arguments follow the arguments of the call."""
     model = make(closure_program(), join=lambda a, b: f"{a}{b}")
     assert model["main"]("A", "B") == "BA"
 

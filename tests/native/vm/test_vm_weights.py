@@ -112,7 +112,7 @@ def test_weights_of_a_module_in_memory_are_read_only() -> None:
 
 
 def test_weights_are_found_in_the_order_of_the_imports() -> None:
-    """Of equal names the first, also deep in the tree; the code's own constants are none."""
+    """Of equal names the first, also deep in the tree; the code's own constants do not count."""
     inner = executable(program((STR, "w")), weights_of(w=W))
     outer = executable(program((STR, "w"), (STR, "v")), inner, weights_of(w=W + 1, v=W + 2))
     w, v = outer["main"]()

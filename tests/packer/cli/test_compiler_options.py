@@ -85,7 +85,7 @@ def test_each_error_is_shown_once(packer: Packer, tmp_path: Path) -> None:
 
 
 def test_failed_export_leaves_no_folder(packer: Packer, tmp_path: Path) -> None:
-    """Those that it made for the output are removed."""
+    """The folders that it made for the output are removed."""
     (tmp_path / "a.c").write_text("int f(void) { return y; }\n")
     refused(packer("export", "new/folder/a.so", "a.c", *F))
     assert sorted(os.listdir(tmp_path)) == ["a.c", "add.c"]

@@ -131,7 +131,7 @@ def terminal(command: list[str], folder: Path):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_script_has_every_command_and_option(shell: str, script, capsys) -> None:
-    """They are those that the help of each command lists."""
+    """The help of each command lists the same options."""
     text = script(shell).read_text()
     for name in COMMANDS:
         with pytest.raises(SystemExit):

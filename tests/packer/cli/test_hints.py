@@ -39,7 +39,7 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def test_each_shown_command_works(packer: Packer, files: list[str], tmp_path: Path) -> None:
-    """The commands of the message are run; those that make a library make a good one."""
+    """The commands of the message are run; commands that make a library make a good one."""
     for name in files:
         commands = re.findall("`packer ([^`]*)`", refused(packer("check", name)))
         assert commands or name.startswith("add."), name

@@ -57,7 +57,7 @@ with showing_steps(verbose=False) as steps:
 
 
 def test_sources_that_take_over_a_second_are_counted() -> None:
-    """With those that the object cache had; each one counts, since a source may take seconds."""
+    """With sources of the object cache; each one counts, since a source may take seconds."""
     parent, child = pty.openpty()
     subprocess.run([sys.executable, "-c", _COMPILE], stderr=child, check=True)
     os.close(child)
@@ -125,7 +125,7 @@ with terminal.showing_steps(verbose=False) as steps:
 
 
 def test_an_export_that_takes_long_shows_its_steps_without_a_terminal() -> None:
-    """The one that runs then, and those that follow; a short export shows none."""
+    """The one that runs then, and the later ones; a short export shows none."""
     run = subprocess.run([sys.executable, "-c", _LONG], capture_output=True, text=True, check=True)
     assert run.stderr.splitlines() == ["packer: link", "packer: verify"]
     short = _LONG.replace("0.5", "50").replace("1.5", "0")

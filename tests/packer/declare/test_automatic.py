@@ -52,7 +52,7 @@ class A { public: int f() { return 1; } };
 
 
 def test_the_functions_of_c_are_found(tmp_path: Path) -> None:
-    """Functions of external linkage, packed ones and those that can fail."""
+    """Functions of external linkage, packed ones and functions that can fail."""
     module = CSourceModule(C, functions="auto")
     found = {d.name: d for d in module.functions}
     assert list(found) == ["add", "half", "list_open", "fused", "check", "kind"]
@@ -112,7 +112,7 @@ def test_old_style_definitions_are_listed(tmp_path: Path) -> None:
 
 
 def test_host_functions_of_cuda_are_found() -> None:
-    """Kernels and device functions are no functions of the library."""
+    """Kernels and device functions are not functions of the library."""
     needs.program("nvcc")
     code = """
     __global__ void fill(float *x) { *x = 1; }
@@ -131,7 +131,7 @@ def test_host_functions_of_cuda_are_found() -> None:
     "code", ["", "int f(", "}}}}", "int f(void) {", '"', "int f;;;(", "{" * 99]
 )
 def test_damaged_text_has_no_functions(code: str) -> None:
-    """Text that is no C is left to the compiler."""
+    """Text that is not C is left to the compiler."""
     assert read(f"{code}\n") == {}
 
 

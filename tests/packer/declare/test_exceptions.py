@@ -229,7 +229,7 @@ def test_an_object_that_cpp_was_compiled_to(tmp_path: Path) -> None:
 
 
 def test_a_model_of_a_system_library_raises_them_too(tmp_path: Path) -> None:
-    """Its symbols have a prefix, which those of the C++ library do not get."""
+    """Its symbols have a prefix, which symbols of the C++ library do not get."""
     model = export(tmp_path / "net.o", system_lib=True, c_symbol_prefix="net1_")
     library = packer.link_library([model], tmp_path / "net.so")
     raises = "__import__('pytest').raises(Exception, m['thrown'], {}).typename"

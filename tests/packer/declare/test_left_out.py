@@ -28,7 +28,7 @@ def source(left_out: dict[str, str], types: dict[str, str] | None = None) -> pac
 
 
 def test_each_function_of_a_source_has_its_declaration_and_the_reason(tmp_path) -> None:
-    """Also one whose definition is of the old style; those that are exported are not listed."""
+    """Also one whose definition is of the old style; exported functions are not listed."""
     code = "int add(int a) { return a; }\nint say(const char *f, ...) { return 0; }\n"
     code += "typedef long double big;\nbig half(big x) { return x / 2; }\n"
     code += "int old(a) int a; { return a; }\n"
@@ -47,7 +47,7 @@ def test_each_function_of_a_source_has_its_declaration_and_the_reason(tmp_path) 
 
 
 def test_checksums_list_the_record(tmp_path) -> None:
-    """As the other texts of ours."""
+    """As the other texts of the project."""
     module = packer.CSourceModule("int f(int a, ...) { return a; }", functions="auto")
     library = runtime.load(packer.export_library(module, tmp_path / "a.so"))._library
     assert f" {LEFT_OUT}\n".encode() in bytes(library.data(CHECKSUMS) or b"")

@@ -87,7 +87,7 @@ def test_plain_names_take_and_return_the_values_of_packed_functions(path) -> Non
 
 
 def test_other_loaders_call_the_same_functions(path, tmp_path) -> None:
-    """The wrappers are those of any library, and the text of an error is that of theirs."""
+    """The wrappers are as in any library, and the text of an error is TVM's."""
     loaded = runtime.load(shutil.copy(path, tmp_path))
     assert [loaded["add"](40, 2), loaded["twice"](4)] == [42, 8]
     with pytest.raises(ValueError, match="^not seven$"):

@@ -53,7 +53,7 @@ NAMED = (
 
 
 def declared(name: str, random_: random.Random, depth: int) -> str:
-    """A random declaration of a name, which is no function and no array of unknown size."""
+    """A random declaration of a name, neither a function nor an array of unknown size."""
     base = random_.choice([*NUMBERS, *NAMED])
     is_pointer = base in ("void", "struct opaque")
     text = name

@@ -173,7 +173,7 @@ def test_a_wrong_array_of_text_is_refused(
 
 
 def test_a_handle_is_an_opaque_pointer(codes: CodesLibrary) -> None:
-    """In and out; NULL is None."""
+    """In and out; NULL becomes None."""
     made = codes.call("counter_new", integer(5))
     assert made.type_index == 4
     assert [codes.call("counter_next", made).v_int64 for _ in range(2)] == [5, 6]

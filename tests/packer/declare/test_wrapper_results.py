@@ -14,7 +14,7 @@ X = tensor((4,), (2, 64, 1), data=ctypes.addressof(DOUBLES))
 
 
 def test_results_of_a_call_are_one_array(codes: CodesLibrary) -> None:
-    """The result, then those that are written through pointers; ffi.Array is looked up once."""
+    """The result, then the ones that are written through pointers; ffi.Array is looked up once."""
     count, mean, peak = items_of(codes.call("stats", X, integer(4)))
     assert (count.v_int64, mean.v_float64, peak.v_float64) == (4, 3, 6)
     codes.call("stats", X, integer(4))
@@ -36,7 +36,7 @@ def test_a_status_is_no_result(codes: CodesLibrary) -> None:
 
 
 def test_text_is_copied_and_released(codes: CodesLibrary) -> None:
-    """Small and long text; NULL is None and not released."""
+    """Small and long text; NULL becomes None and is not released."""
     before = codes.call("frees").v_int64
     for count in (1, 100):
         assert text_of(codes.call("repeated", small(b"ab"), integer(count))) == "ab" * count

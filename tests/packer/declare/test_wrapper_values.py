@@ -175,5 +175,5 @@ def test_a_string_result_is_small_or_an_object(
 
 
 def test_a_null_string_result_is_none(library: Library) -> None:
-    """NULL is None, not an empty text."""
+    """NULL becomes None, not an empty text."""
     assert bytes(library.call("letters", integer(-1))) == bytes(16)

@@ -57,7 +57,7 @@ def aarch64() -> None:
 
 def export_for_aarch64(linker: str, folder: Path) -> Path:
     """Export by a cross compiler with this linker."""
-    if linker in ("lld", "mold"):  # the compiler includes those of binutils
+    if linker in ("lld", "mold"):  # the compiler includes binutils' headers
         needs.linker(linker)
     (folder / "bin").mkdir()  # where the cross compiler finds linkers for all machines
     for program in ("ld.lld", "ld.mold"):

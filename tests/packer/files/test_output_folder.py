@@ -18,7 +18,7 @@ def test_missing_folders_are_made(tmp_path):
 
 
 def test_folders_are_removed_if_the_export_fails(tmp_path):
-    """Only those that it made: the folder that existed stays."""
+    """Only the folders that it made: the folder that existed stays."""
     (tmp_path / "kept").mkdir()
     with pytest.raises(ZeroDivisionError), replacing(tmp_path / "kept" / "a" / "b" / "model.so"):
         raise ZeroDivisionError

@@ -10,7 +10,7 @@ from .replaced_file import export, names, python
 
 
 def test_sixteen_exporters_race(tmp_path):
-    """Each succeeds, the file is always one of theirs, and no other file remains."""
+    """Each succeeds, the file always comes from one of them, and no other file remains."""
     target = tmp_path / "model.so"
     code = (
         "for count in range(25):\n"

@@ -160,7 +160,7 @@ def test_folder_with_an_orphan_at_work_keeps_its_lock_file(tmp_path):
 def test_stale_folder_of_another_user_is_left(tmp_path):
     """Root too leaves folders of another user."""
     if os.geteuid() != 0:
-        needs.system("root's rights", "only root could remove the folders of others")
+        needs.system("root's rights", "only root could remove other users' folders")
     stale = tmp_path / ".packer-0123456789abcdef"
     stale.mkdir()
     (stale / ".lock").touch()

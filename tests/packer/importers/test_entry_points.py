@@ -168,7 +168,7 @@ def test_a_source_is_no_output(folder: Path) -> None:
 
 
 def test_files_find_their_importer_by_their_first_bytes(folder: Path) -> None:
-    """The error lists the options of those that remain."""
+    """The error lists the options of the importers that remain."""
     for kind in ("big", "small"):
         test = f"lambda first: b'{kind}' in first"
         code = f"import packer\nIMPORTER = packer.Importer('{kind}', {{'.q': {test}}}, print)\n"
@@ -213,7 +213,7 @@ def test_a_faulty_importer_costs_only_itself(folder: Path, kind: str) -> None:
 
 
 def test_doctor_lists_importers(folder: Path) -> None:
-    """Those that work, and those that do not."""
+    """Working importers, and failing ones."""
     install(folder, "broken", "broken", "raise RuntimeError('no')", "broken-importer")
     shown = json.loads(run(folder, "doctor", "--json").stdout)
     rows = {row["name"]: row for row in shown["findings"]}

@@ -38,7 +38,7 @@ def test_an_installed_header_is_read(tmp_path: Path, name: str) -> None:
 
 
 def test_a_header_with_changes(tmp_path: Path) -> None:
-    """Headers beside it count, those of the system do not; changes replace, add and leave out."""
+    """Headers beside it count, system headers do not; changes replace, add and leave out."""
     (tmp_path / "own").mkdir()
     (tmp_path / "own/part.h").write_text("#include <math.h>\nlong part(long a);\n")
     (tmp_path / "x.h").write_text(
@@ -60,7 +60,7 @@ def test_a_header_with_changes(tmp_path: Path) -> None:
 
 
 def test_only_some_functions_of_a_header(tmp_path: Path) -> None:
-    """Those of `only` are read, and those of `functions`; no reasons are given for others."""
+    """Names of `only` and of `functions` are read; no reasons are given for others."""
     (tmp_path / "x.h").write_text(
         "struct foo;\nint open(struct foo **made);\nint a(int);\nint b(int);\nint c(int, ...);\n"
     )
@@ -108,7 +108,7 @@ def test_headers_of_one_library_are_read_together(tmp_path: Path) -> None:
 
 
 def test_parts_of_a_header_of_the_system_are_read(tmp_path: Path) -> None:
-    """Those that it names in quotes; in a folder of one library all, if there are no others."""
+    """Headers that it names in quotes; in a folder of one library all, if there are no others."""
     shared = tmp_path / "include"
     (shared / "kit").mkdir(parents=True)
     (shared / "kit/core.h").write_text('#include "more.h"\n#include <other.h>\nint core(int);\n')
@@ -136,7 +136,7 @@ def test_parts_of_a_header_of_the_system_are_read(tmp_path: Path) -> None:
 
 
 def test_functions_in_every_form_of_a_declaration_are_found(tmp_path: Path) -> None:
-    """A name in parentheses, by a typedef, and after another one; variables and types are none."""
+    """A name in parentheses, by a typedef, and after another one; no variables and types."""
     (tmp_path / "x.h").write_text(
         "typedef struct state state;\ntypedef int call(int a);\n"
         "extern state *(new_state) (void);\nint (plain)(int a);\ncall named;\n"

@@ -47,7 +47,7 @@ def test_a_syntax_error_is_that_of_the_header(
     lines: str,
     suffix: str,
 ) -> None:
-    """The compiler names the line of the user; no text or path of ours is in its output."""
+    """The compiler names the line of the user; no text or path of packer is in its output."""
     monkeypatch.setenv("CC", needs.program(compiler))
     header = tmp_path / "x.h"
     header.write_text(text)

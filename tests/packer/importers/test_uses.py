@@ -21,7 +21,7 @@ PAGES = {
 
 
 def used() -> Iterator[tuple[str, str]]:
-    """Yield the module and the name of each import of ours from outside of the importers."""
+    """Yield module and name of each import of packer or runtime from outside of the importers."""
     for folder, path in ((root, path) for root in OURS for path in root.rglob("*.py")):
         package = ".".join((folder.name, *path.relative_to(folder).parent.parts))
         for node in ast.walk(ast.parse(path.read_text())):

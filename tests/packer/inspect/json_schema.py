@@ -32,7 +32,7 @@ def faults(
     if "$ref" in schema:
         yield from faults(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root, at)
     if "anyOf" in schema and all(any(faults(value, one, root, at)) for one in schema["anyOf"]):
-        yield f"{at}: {value!r} is none of its kinds"
+        yield f"{at}: {value!r} is not of its kinds"
     if "const" in schema and value != schema["const"]:
         yield f"{at}: {value!r}, expected {schema['const']!r}"
     if "enum" in schema and value not in schema["enum"]:

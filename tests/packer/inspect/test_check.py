@@ -400,7 +400,7 @@ def test_names_that_nobody_provides_are_listed(tmp_path: Path) -> None:
 
 
 def test_weights_of_bytecode_are_looked_up(tmp_path: Path) -> None:
-    """All of them are in the library, or the finding names those that are not."""
+    """All of them are in the library, or the finding names the missing ones."""
     whole = packer.export_library(models.model(), tmp_path / "whole.so")
     found = {finding.name: finding for finding in check_library(whole)}
     assert found["weights"].detail == "all 3 are in the library"

@@ -33,7 +33,7 @@ def doctor(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_tools_are_found_with_their_versions() -> None:
-    """The versions are those that the tools print."""
+    """The tools print the same versions."""
     findings = {finding.name: finding for finding in examine_machine()}
     assert findings["runtime core"].detail.startswith(runtime.__version__)
     assert findings["llvmlite"].detail.startswith(llvmlite.__version__)

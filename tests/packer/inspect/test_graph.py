@@ -146,7 +146,7 @@ def test_variants_are_listed(tmp_path: Path) -> None:
 
 
 def test_a_malformed_record_is_a_note(tmp_path: Path) -> None:
-    """A load does not read it, so it is no problem."""
+    """A load does not read it, so it is not a problem."""
     library = packer.export_library(models.model({"version": 3}), tmp_path / "m.so")
     report = inspect_library(library)
     assert report.graph is None

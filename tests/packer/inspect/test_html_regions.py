@@ -1,4 +1,4 @@
-"""The regions of a library's page: those of readelf, without overlap, bounded."""
+"""The regions of a library's page: as readelf has them, without overlap, bounded."""
 
 from __future__ import annotations
 

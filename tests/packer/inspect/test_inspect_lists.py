@@ -92,7 +92,7 @@ def readelf_rows(path: Path) -> dict[str, list[tuple[str, ...]]]:
 
 
 def our_rows(symbols) -> list[tuple[str, ...]]:
-    """The same of ours."""
+    """The same of our libraries."""
     return [
         (
             f"{s.address}",
@@ -216,7 +216,7 @@ def test_blob_listing_has_the_offset_of_each_entry_in_the_file(library) -> None:
 
 
 def test_sizes_agree_with_readelf_and_leave_nothing_out(library) -> None:
-    """Segments and sections are those of readelf; sections and the rest make up the file."""
+    """Segments and sections equal readelf's; sections and the rest make up the file."""
     report = inspect_library(library)
     lines = [re.sub(r"^ +\[ *\d+\] ", "", one).split() for one in tool("readelf", "-SW", library)]
     rows = {f[0]: int(f[4], 16) for f in lines if len(f) > 8 and f[0].startswith(".")}

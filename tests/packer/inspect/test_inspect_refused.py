@@ -69,7 +69,7 @@ def test_other_kinds_of_elf_are_refused_by_name(
 
 @pytest.mark.parametrize(("at", "value"), [(4, 1), (5, 2)], ids=["32-bit", "big-endian"])
 def test_other_classes_and_byte_orders_are_refused(at, value, packed_library, tmp_path) -> None:
-    """Nothing of ours is 32-bit or big-endian."""
+    """No library of the project is 32-bit or big-endian."""
     data = bytearray(packed_library.read_bytes())
     data[at] = value
     (tmp_path / "file").write_bytes(data)

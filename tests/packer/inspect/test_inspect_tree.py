@@ -11,7 +11,7 @@ from .inspected import entry, with_blob
 
 
 def test_tree_of_a_packed_library_is_that_of_a_load(packed_library) -> None:
-    """Type keys, imports and functions are those of runtime.load."""
+    """Type keys, imports and functions equal runtime.load's."""
     report = inspect_library(packed_library)
     loaded = runtime.load(packed_library)
     chain = [loaded, loaded.imported_modules[0], loaded.imported_modules[0].imported_modules[0]]

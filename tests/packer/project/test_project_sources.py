@@ -92,7 +92,7 @@ def test_keys_of_compilers(folder: Path, monkeypatch) -> None:
 
 
 def test_a_table_changes_functions_that_are_found(tmp_path: Path) -> None:
-    """``"*"`` stands for those of every source that the table does not name."""
+    """``"*"`` stands for the functions of every source that the table does not name."""
     (tmp_path / "a.c").write_text("int one(void) { return 1; } int gone(void) { return 0; }")
     (tmp_path / "b.c").write_text("int two(int a) { return 2 * a; }")
     (tmp_path / "packer.toml").write_text(

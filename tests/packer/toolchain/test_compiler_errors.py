@@ -108,7 +108,7 @@ def test_stale_library_is_not_taken_for_a_new_one(tmp_path, add_c):
     ],
 )
 def test_compiler_that_cannot_start(tmp_path, add_c, content, reason):
-    """A file that passes for a program and is none is reported with the system's reason."""
+    """A file that passes for a program but is not one is reported with the system's reason."""
     (tmp_path / "cc").write_bytes(content)
     (tmp_path / "cc").chmod(0o755)
     with pytest.raises(ToolchainError, match=f"cc: cannot start: {reason}"):

@@ -117,7 +117,7 @@ def test_create_shared_states_its_output():
 
 
 def test_compiler_that_does_not_know_its_target(tmp_path):
-    """Where -dumpmachine is unknown, or nonsense, the triple is None."""
+    """Where -dumpmachine is unknown, or nonsense, there is no triple."""
     for name, script in (("one", "exit 1\n"), ("two", "echo 'what is this?'\n")):
         fcompile = cross_compiler(program(tmp_path / name, script))
         assert fcompile.get_target_triple() is None

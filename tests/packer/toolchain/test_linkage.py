@@ -88,7 +88,7 @@ def test_mold_links_what_is_undefined(tmp_path) -> None:
 
 
 def test_a_function_that_no_code_defines_gets_no_such_advice(tmp_path) -> None:
-    """A longer C++ name, a variable or a call is no definition."""
+    """A longer C++ name, a variable or a call is not a definition."""
     source = "int add2(int a) { return a; } int added; int add(int); int f() { return add(1); }"
     message = failure(packer.CSourceModule(source, fmt="cc", functions=FUNCTIONS), tmp_path)
     assert message.endswith("declared, but defined by no source, or as static: add")

@@ -279,7 +279,7 @@ def test_options_with_other_files_are_not_understood(options: list[str]) -> None
 
 
 def test_usual_options_are_understood() -> None:
-    """Those of a release, of a debug build, of CPU levels, and of linkers."""
+    """The options of a release, of a debug build, of CPU levels, and of linkers."""
     from packer.toolchain.cache.options import read_options
 
     words = "-O3 -g -g3 -Wall -Wextra -Werror=shadow -std=c++20 -DA=1 -D B -UNAME -Iinclude -I x"

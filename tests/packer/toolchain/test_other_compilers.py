@@ -31,7 +31,7 @@ def noted(run: subprocess.CompletedProcess[str]) -> str:
 
 @pytest.mark.parametrize("dialect", ["tvm", "tvm-ffi"])
 def test_functions_are_found_and_launch_on_the_current_stream(packer, tmp_path, dialect) -> None:
-    """Here, in a program without Python and in tvm_ffi; errors are those of the code."""
+    """Here, in a program without Python and in tvm_ffi; errors come from the code."""
     compiled(tmp_path / "kernels.o", "-DCUTE")
     run_time(tmp_path / "lib", CUTE)
     link = ("-Llib", "-lcuda_dialect_runtime_static", "--format", dialect)

@@ -147,7 +147,7 @@ def export_twice(
 
 
 def check_same(libraries: list[bytes], tmp_path: Path) -> bytes:
-    """Assert that both are alike and name no folder of theirs."""
+    """Assert that both are alike and name none of their folders."""
     one, other = libraries
     assert one == other
     assert os.fsencode(tmp_path) not in one
@@ -221,7 +221,7 @@ def test_library_without_host_code(tmp_path) -> None:
 
 
 def test_the_date_is_the_requested_one(tmp_path) -> None:
-    """SOURCE_DATE_EPOCH, in the compilers that know it and in those that do not."""
+    """SOURCE_DATE_EPOCH, in compilers that know it and in others."""
     for compiler in ("gcc", "clang"):
         needs.program(compiler)
         folder = tmp_path / compiler

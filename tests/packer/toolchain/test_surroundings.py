@@ -84,7 +84,7 @@ def test_removed_current_folder(tmp_path, monkeypatch) -> None:
 
 
 def test_warnings_are_shown(tmp_path, monkeypatch, capfd) -> None:
-    """Those of the user's files; generated code has none, even with every warning on."""
+    """Warnings of the user's files; generated code has none, even with every warning on."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "a.c", "int g(void);\nint f(void) { int x; return 1; }\n")
     every = ["-Wall", "-Wextra", "-Wpedantic", "-Wredundant-decls"]

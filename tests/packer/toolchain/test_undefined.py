@@ -1,4 +1,4 @@
-"""Undefined symbols: those that nothing provides are refused, and no good library is replaced."""
+"""Undefined symbols: without a provider they are refused, and no good library is replaced."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_link_time_optimisation_names_the_file(packer, write) -> None:
 
 
 def test_misspelled_names_get_near_names(packer, write) -> None:
-    """Those of the user's own code, and of the libraries of the link."""
+    """Symbols of the user's own code, and of the libraries of the link."""
     code = "int my_sum(int a) { return a; } int my_smu(int); int prinft(const char *, ...);"
     write("a.c", f'{code} int f(int a) {{ return my_smu(a) + prinft("%d", a); }}')
     message = refused(packer("export", "a.so", "a.c"))
@@ -203,7 +203,7 @@ def test_python_s_c_api_is_what_the_process_provides(packer, write, tmp_path) ->
 
 
 def test_functions_of_tvm_are_what_the_process_provides(packer, tmp_path) -> None:
-    """Those of an object with TVM's names; runtime.load binds the ones that the core has."""
+    """Symbols of an object with TVM's names; runtime.load binds the ones that the core has."""
     source = C_SOURCES / "undefined.c"
     include = f"-I{Path(runtime.__file__).parent / 'include'}"
     for words, end in (((), "; runtime.load does\n"), (("-DMORE",), "\n")):

@@ -87,7 +87,7 @@ def test_an_error_of_a_shape_says_which_axis(model: Any) -> None:
 
 
 def test_arguments_are_passed_by_name() -> None:
-    """By the name in the model, also one that is no identifier, or that in Python."""
+    """By the name in the model, also one that is not an identifier, or that in Python."""
     code = [vm_call(3, 1, reg(0), reg(1), reg(2)), ret(3)]
     names = ["a", "b.1", "class"]
     main = make(Program([Code("main", names, code, 4), packed("vm.builtin.make_tuple")]))["main"]

@@ -55,7 +55,7 @@ def test_the_text_is_a_table(model: Any) -> None:
 
 
 def test_operators_without_a_count_show_no_speed() -> None:
-    """Nor those that count few elements, such as a Gather, and their sum."""
+    """Nor operators that count few elements, such as a Gather, and their sum."""
     few, none = OperatorTime("a", "f", 0.5, "Gather", 1, 8), OperatorTime("b", "g", 0.25, "Cast")
     assert "GFLOP/s" in str(Profile([few, none]))
     assert "0.0" not in str(Profile([few, none])).split()
@@ -110,7 +110,7 @@ def test_functions_that_no_node_calls_are_one_row() -> None:
 
 
 def test_a_profile_needs_a_function_and_a_number(model: Any) -> None:
-    """The errors of a call are those of the function."""
+    """A call raises the function's errors."""
     machine = VirtualMachine(model)
     with pytest.raises(runtime.FunctionNotFoundError, match="has no function 'mian'"):
         machine.profile("mian")

@@ -135,7 +135,7 @@ def test_align_counts_from_the_symbol(before) -> None:
 
 @pytest.mark.parametrize("key", [b"_lib", b"cuda", b"relax.VMExecutable", b"a-b", b"x" * 255])
 def test_type_key_is_accepted(key) -> None:
-    """The keys of TVM, and those of the same form."""
+    """The keys of TVM, and keys of the same form."""
     assert is_type_key(key)
 
 

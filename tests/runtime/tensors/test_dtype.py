@@ -23,7 +23,7 @@ from runtime.tensors.dtype import dtype_to_string, string_to_dtype
     ],
 )
 def test_name_and_triple_belong_together(text, code) -> None:
-    """The names are those of TVM and NumPy."""
+    """TVM and NumPy use these names."""
     assert dtype_to_string(code) == text
     assert string_to_dtype(text) == code
 

@@ -43,7 +43,7 @@ def test_arrays_are_those_of_the_reference(origin: str, pack_blob: PackBlob, tmp
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype_of_the_format(dtype: str) -> None:
-    """Each has the reference's size; NumPy gets those of whole bytes, the others are raw bytes."""
+    """Each has the reference's size; NumPy gets types of whole bytes, the others are raw bytes."""
     _code, bits, _lanes = DTYPES[dtype]
     data = bytes(range(8 * bits // 8))
     layout = {"dtype": dtype, "shape": [2, 4], "data_offsets": [0, len(data)]}

@@ -2,7 +2,7 @@
  * no allocation is left to fail. Prints how often each error came.
  *
  * dso_each_allocation FILE [FUNCTION ...]: the functions are called without arguments. Exits with 1
- * if an error is no OutOfMemoryError, or if a failure leaves memory allocated. */
+ * if an error is not an OutOfMemoryError, or if a failure leaves memory allocated. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* A Python module that lets the n-th allocation of Python's allocators fail, as the core's
- * fail_allocation does for those of the core. */
+ * fail_allocation does for the core's. */
 #include <Python.h>
 
 static PyMemAllocatorEx before[2];

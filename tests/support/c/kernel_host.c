@@ -52,7 +52,7 @@ DSO_EXPORT int __tvm_ffi_scale_view(void *self, const dso_any *args, int32_t cou
   return launch(&view, 2);
 }
 
-/* The tensor's handle, as TVM's host code passes it; `which` 1 is a pointer that is none. */
+/* The tensor's handle, as TVM's host code passes it; `which` 1 is not a pointer. */
 DSO_EXPORT int __tvm_ffi_scale_handle(void *self, const dso_any *args, int32_t count,
                                       dso_any *result) {
   (void)self, (void)count, (void)result;

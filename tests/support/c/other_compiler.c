@@ -1,6 +1,6 @@
 /* Functions as other compilers write them for TVM FFI: safe calls that launch on the current stream.
  *
- * -DCUTE leaves what CuTe DSL's objects leave undefined, -DCUDA what those of nvcc and Triton do. */
+ * -DCUTE leaves what CuTe DSL's objects leave undefined, -DCUDA what nvcc's and Triton's do. */
 #include <tvm/ffi/extra/c_env_api.h>
 
 #define SAFE_CALL(name) \

@@ -125,7 +125,7 @@ def several(x):
 
 @njit("float64[:](int64, int64)")
 def caught(x, count):
-    """The values of this function stay; those of the function that raises go."""
+    """The values of this function stay; the values of the function that raises go."""
     kept = [np.full(4, 2.0)]
     result = np.zeros(4)
     for _ in range(count):

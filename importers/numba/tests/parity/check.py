@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Lenient(Objects):
-    """Functions of which those that are refused are left out."""
+    """Functions; the refused ones are left out."""
 
     @property
     def named(self) -> frozenset[str]:

@@ -189,7 +189,7 @@ def test_invalid_arguments_fail(library: tuple[ctypes.CDLL, bool]) -> None:
 
 
 def test_libraries_without_blas_are_refused() -> None:
-    """In words; a library that is no ELF file, too."""
+    """In words; a library that is not an ELF file, too."""
     libm = next(Path("/").glob("lib*/x86_64-linux-gnu/libm.so.6"), None)
     if libm is not None:
         with pytest.raises(

@@ -34,7 +34,7 @@ class MemInfo(ctypes.Structure):
 
 @pytest.mark.parametrize("align", [1, 8, 32, 64, 4096, 24])
 def test_data_is_aligned(nrt: ctypes.CDLL, align: int) -> None:
-    """Also to numbers that are no power of two."""
+    """Also to numbers that are not a power of two."""
     allocate = ours(
         nrt, "NRT_MemInfo_alloc_aligned", ctypes.POINTER(MemInfo), ctypes.c_size_t, ctypes.c_uint
     )

@@ -46,7 +46,7 @@ BOXES = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.9], [0, 2, 1, 3], [0, 4, 1, 5]]], n
 
 @pytest.mark.parametrize("rows", [1, 3])
 def test_boxes_that_are_selected(rows: int, tmp_path: Path) -> None:
-    """None, fewer, more, and as many as declared; the last are those of ONNX Runtime."""
+    """None, fewer, more, and as many as declared; the last are ONNX Runtime's."""
     text = f"""(float[1,4,4] boxes, float[1,2,4] scores, int64 most) => (int64[{rows},3] y)
       <float i = {{0.5}}, float s = {{0.2}}>
       {{ y = NonMaxSuppression (boxes, scores, most, i, s) }}"""

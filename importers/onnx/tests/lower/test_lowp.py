@@ -1,4 +1,4 @@
-"""Products of 8-bit integers from ONNX to a library: the results are those of ONNX Runtime."""
+"""Products of 8-bit integers from ONNX to a library: the results equal ONNX Runtime's."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_the_forms_of_gates(kind: str, name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", GATES)
 def test_an_activation_with_a_parameter_takes_the_next_number(kind: str, tmp_path: Path) -> None:
-    """Tanh takes none, so the numbers are those of the activations after it."""
+    """Tanh takes none, so the numbers belong to the activations after it."""
     given, each = values(kind, "bidirectional", 0.3), ACTIVATIONS[kind]
     names = ["Tanh", "HardSigmoid", "LeakyRelu"][:each] + ["Elu", "Softsign", "HardSigmoid"][:each]
     attributes = {"activations": names, "activation_alpha": [0.3], "activation_beta": [0.4]}

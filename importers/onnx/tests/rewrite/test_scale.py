@@ -93,7 +93,7 @@ def test_a_sum_that_others_read_keeps_its_weights() -> None:
 
 
 def test_weights_of_two_sums_are_scaled_apart() -> None:
-    """The other sum reads those of the model."""
+    """The other sum reads the model's weights."""
     model = make(
         """(float[batch,4,5,5] x) => (float[] y, float[] z) {
             s = Conv(x, w) y = BatchNormalization(s, gamma, beta, mean, var) z = Conv(x, w)

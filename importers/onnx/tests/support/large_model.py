@@ -58,7 +58,7 @@ def _peak() -> int:
 
 
 if __name__ == "__main__":
-    import onnx.reference  # noqa: F401 - an import, as those that follow
+    import onnx.reference  # noqa: F401 - an import, like the next ones
     import onnxscript.optimizer  # noqa: F401
 
     import packer

@@ -15,7 +15,7 @@ Batch = int | str
 
 
 class Network:
-    """A graph that grows by a node at a time; the names of values are those of their nodes."""
+    """A graph that grows by a node at a time; values have the names of their nodes."""
 
     def __init__(self, name: str, opset: int = OPSET) -> None:
         self._name, self._opset = name, opset

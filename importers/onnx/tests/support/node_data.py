@@ -34,14 +34,14 @@ def arrays(name: str, kind: str) -> list[np.ndarray]:
     Raises
     ------
     ValueError
-        One is no tensor.
+        One is not a tensor.
     """
     model = onnx.load(NODES / name / "model.onnx", load_external_data=False)
     infos = list(getattr(model.graph, kind))
     found = []
     for index, info in enumerate(infos):
         if not info.type.HasField("tensor_type"):
-            raise ValueError(f"{info.name} is no tensor")
+            raise ValueError(f"{info.name} is not a tensor")
         path = NODES / name / "test_data_set_0" / f"{kind}_{index}.pb"
         found.append(numpy_helper.to_array(onnx.TensorProto.FromString(path.read_bytes())))
     return found

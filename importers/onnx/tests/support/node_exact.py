@@ -1,4 +1,4 @@
-"""Node tests whose expected results are not those of their model: what is compared instead."""
+"""Node tests whose expected results are not their model's: what is compared instead."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REASONS = {
 
 
 def is_exact(name: str, results: list[np.ndarray]) -> bool:
-    """Return True if the results of such a test are those of its model, by another oracle."""
+    """Return True if the results of such a test are its model's, by another oracle."""
     reason = REASONS.get(name)
     if reason == _ROUNDING:
         return _is_rounded(name, results)

@@ -43,7 +43,7 @@ class Rewritten(NamedTuple):
 def make(text: str, weights: Mapping[str, Array] | None = None) -> onnx.ModelProto:
     """Parse a graph such as ``(float[2,3] x) => (float[2,3] y) { y = Relu(x) }``.
 
-    Weights are constants by name; those that the text does not name are left out. Every value has
+    Weights are constants by name; weights that the text does not name are left out. Every value has
     a type and a shape afterwards.
     """
     model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 23]> g {text}')
@@ -86,10 +86,10 @@ def _random(random: np.random.Generator, kind: np.dtype[Any], extents: list[int]
 def rewritten(
     model: onnx.ModelProto, *changes: Change, batch: int = 2, tolerance: float = 1e-5
 ) -> Rewritten:
-    """Apply rewrites, and compare the outputs with those of ONNX Runtime for the model before.
+    """Apply rewrites, and compare the outputs with ONNX Runtime's for the model before.
 
     The difference is at most `tolerance` of the greatest element of each output. The shapes and
-    types that the rewritten model gives its outputs are those of the model before.
+    types of its outputs stay the same.
     """
     inputs = random_inputs(model, batch)
     after = ir.from_proto(model)

@@ -27,7 +27,7 @@ int graph_check_param(const struct graph *graph, const char *where, size_t input
 int graph_check_params(const struct graph *graph, const char *where,
                        const struct named_arrays *arrays);
 
-/* Set a parameter that was checked; or check and set those of a list, which `where` names. */
+/* Set a parameter that was checked; or check and set a list of them, which `where` names. */
 int graph_set_array(struct graph_executor *self, size_t input, dso_tensor_object *array);
 int graph_set_arrays(struct graph_executor *self, const char *where,
                      const struct named_arrays *arrays);

@@ -71,7 +71,7 @@ def compiles(text: str, *options: str) -> str:
 
 @pytest.mark.parametrize("name", INSTALLED)
 def test_installed_headers(name: str, tmp_path: Path) -> None:
-    """Every declaration of the header, and of those that it includes; no function is left out."""
+    """Every declaration of the header, and of headers that it includes; no function is left out."""
     needs.header(f"{name}.h", INSTALLED[name])
     words = ["gcc", "-E", "-x", "c", f"/usr/include/{name}.h"]
     text = subprocess.run(words, capture_output=True, check=True, text=True).stdout

@@ -30,7 +30,7 @@ from .test_parser import declarations
 def test_a_struct_has_the_attributes_that_gnu_c_gives_it(
     text: str, name: str, packed: bool
 ) -> None:
-    """Before its tag and after its body; those of the declared name are the declaration's."""
+    """Before its tag and after its body; attributes of the declared name are the declaration's."""
     (declared,) = parse_declaration(text)
     type_ = declared.type.target if isinstance(declared.type, Pointer) else declared.type
     assert isinstance(type_, Tagged) and declared.name == name

@@ -234,7 +234,7 @@ def test_command_writes_the_stub(tree: Path, packer: Packer, tmp_path: Path) -> 
 def test_command_refuses(
     tree: Path, packer: Packer, arguments: list[str], code: int, text: str
 ) -> None:
-    """A missing file, a file that is no library, an output that is the input; wrong usage."""
+    """A missing file, a file that is not a library, an output that is the input; wrong usage."""
     assert text in refused(packer("stubs", *arguments), code)
     assert tree.read_bytes()[:4] == b"\x7fELF"
 

@@ -1,4 +1,4 @@
-"""The verdicts of mypy, compared with those of calls."""
+"""The verdicts of mypy, compared with calls."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_versions_need_the_tag_that_auditwheel_says(machine) -> None:
 
 
 def test_newer_versions_than_the_policy_knows() -> None:
-    """Those of glibc are tags of PEP 600; those of libstdc++ need a table that has them."""
+    """Versions of glibc are tags of PEP 600; libstdc++'s need a table that has them."""
     assert tag_of_version("GLIBC_2.99") == (2, 99)
     assert tag_of_version("GLIBCXX_3.4.99") is None
     assert tag_of_version("GLIBC_PRIVATE") is None
@@ -76,7 +76,7 @@ def test_allowed_libraries_are_those_of_auditwheel() -> None:
     assert tag_of_library("ld-linux-x86-64.so.2") == (2, 5)
 
 
-@pytest.mark.skipif(HERE != "x86_64", reason="the versions are those of x86-64")
+@pytest.mark.skipif(HERE != "x86_64", reason="the versions are for x86-64")
 @pytest.mark.parametrize(
     ("source", "options", "tag", "because"),
     [
@@ -110,7 +110,7 @@ def test_a_library_that_not_every_system_has(tmp_path) -> None:
     assert both.is_portable
 
 
-@pytest.mark.skipif(HERE != "x86_64", reason="the levels are those of x86-64")
+@pytest.mark.skipif(HERE != "x86_64", reason="the levels are for x86-64")
 def test_library_that_is_marked_for_newer_processors(tmp_path) -> None:
     """The linker's mark is read; auditwheel reads it too."""
     code = "int f(int a) { return a; }"

@@ -277,7 +277,7 @@ def test_library_that_declares_nothing(tmp_path) -> None:
 
 
 def test_version_and_license_of_the_library(tmp_path) -> None:
-    """Those of its metadata, unless others are given; several libraries agree."""
+    """As its metadata says, unless others are given; several libraries agree."""
     paths = []
     for number in ("1.5", "1.6"):
         module = packer.CSourceModule("int f(int a) { return a; }", functions="auto")

@@ -204,7 +204,7 @@ def test_library_for_another_machine_has_both(tmp_path) -> None:
 
 
 def test_command_prints_it(packer: Packer, tmp_path) -> None:
-    """And refuses a library without one, a file that is none, and other outputs."""
+    """And refuses a library without one, a file that is not a bill, and other outputs."""
     words = ["--sbom", "--metadata", "version=3"]
     done(packer("export", "add.so", "add.c", *words))
     assert json.loads(done(packer("sbom", "add.so")))["metadata"]["component"]["version"] == "3"

@@ -83,7 +83,7 @@ def test_leaves_are_those_of_rfc_9162(tmp_path) -> None:
 
 
 def test_a_statement_with_the_digest_of_another_file_is_refused(tmp_path) -> None:
-    """Its leaves are those of the file, so no piece differs."""
+    """Its leaves match the file, so no piece differs."""
     path = signing.library(tmp_path / "model.so")
     key, _ = signing.keys(tmp_path)
     statement = sign_library(path, key).statement._replace(sha256="0" * 64)

@@ -125,7 +125,7 @@ def without_last_piece(blob: bytes) -> bytes:
 
 
 def test_entries_cannot_be_exchanged(key, tmp_path) -> None:
-    """Neither two of a file, nor those of two exports at the same place."""
+    """Neither two of a file, nor of two exports at the same place."""
     first, second = (encrypted.blob_of(two_weights(), key) for _ in range(2))
     size = int.from_bytes(first[AT:START], "little") + 8
     step = size + 8 + len("encrypted")

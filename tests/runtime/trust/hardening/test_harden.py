@@ -118,7 +118,7 @@ def test_needed_libraries_do_not_bind_symbols_of_the_file(tmp_path: Path) -> Non
 
 
 def test_names_of_libraries_are_a_list() -> None:
-    """One text is no list."""
+    """One text is not a list."""
     for wrong in ("libz.so.1", [1]):
         with pytest.raises(TypeError, match="needed: expected names"):
             runtime.harden(needed=wrong)  # type: ignore[arg-type]

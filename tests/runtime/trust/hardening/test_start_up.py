@@ -139,7 +139,7 @@ def test_a_function_after_many_is_found(tmp_path: Path) -> None:
 
 
 def test_unwinding_tables_of_other_code_are_refused(tmp_path: Path) -> None:
-    """compiler-rt registers its tables for the process: exceptions of others would follow them."""
+    """compiler-rt registers its tables for the process: other exceptions would follow them."""
     made = json.loads((start_up_mutants.CORPUS / "index.json").read_text())
     name = next(name for name, command in made.items() if "compiler-rt" in command)
     data = bytearray((start_up_mutants.CORPUS / name).read_bytes())
