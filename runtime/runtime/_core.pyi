@@ -456,7 +456,7 @@ class Graph:
     def __new__(cls, source: str | Callable[..., Any], where: str = "graph") -> Graph:
         """Parse graph JSON, or read the metadata that a library's function returns.
 
-        `inputs` are the names by index, `functions` the names that operators call, and `devices` have
+        `inputs` are the names by index, `functions` the names that operators call; `devices` have
         arrays of the bound graph. Raises BlobFormatError, where `where` is the graph's name.
         """
     def set_params(self, params: dict[str, Any], where: str, /) -> None:
