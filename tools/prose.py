@@ -36,7 +36,7 @@ FOLDERS = (
 )
 SUFFIXES = (".py", ".pyi", ".c", ".h", ".md")
 # Generated, or other people's text; and this list.
-SKIPPED = ("docs/reference/", "tests/data/", "tools/prose.py", "runtime/build/")
+SKIPPED = ("docs/reference/", "tests/data/", "tools/prose.py")
 
 # What to write instead, and the wordings, in text whose white space is single blanks.
 TICS = {
@@ -127,7 +127,8 @@ def files() -> Iterator[Path]:
     found = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
     for path in sorted([*ROOT.glob("*.md"), *found]):
         name = path.relative_to(ROOT).as_posix()
-        if path.suffix in SUFFIXES and not name.startswith(SKIPPED) and path.is_file():
+        is_read = not name.startswith(SKIPPED) and "build" not in path.parts
+        if path.suffix in SUFFIXES and is_read and path.is_file():
             yield path
 
 

@@ -96,7 +96,7 @@ static int set_params(struct graph_executor *executor, const struct params *para
 }
 
 static int make(struct factory *self, const DLDevice *devices, int num_devices, dso_any *result) {
-  struct graph graph;
+  struct graph graph = {0};
   struct params params = {0};
   struct graph_executor *executor = NULL;
   if (read_graph(self, &graph) != 0) return -1;
