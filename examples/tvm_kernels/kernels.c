@@ -1,6 +1,6 @@
 /* Convolution and matrix product of packer.operators for the tensors of TVM's relax.
  *
- * Tensors are compact and pictures planar (NCHW). Weights are packed (docs/operators.md). */
+ * Tensors are compact and images planar (NCHW). Weights are packed (docs/operators.md). */
 #include <stdlib.h>
 
 #include "dso_operators.h"
@@ -10,11 +10,11 @@ static float *workspace(int64_t floats) {
   return floats ? aligned_alloc(64, ((size_t)floats * sizeof(float) + 63) / 64 * 64) : NULL;
 }
 
-static struct dso_op_picture planar(const DLTensor *x) {
+static struct dso_op_image planar(const DLTensor *x) {
   const int64_t row = x->shape[3], plane = x->shape[2] * row;
-  return (struct dso_op_picture){.data = x->data, .channels = x->shape[1], .height = x->shape[2],
-                                 .width = row, .block = 1, .batch = x->shape[1] * plane,
-                                 .plane = plane, .row = row};
+  return (struct dso_op_image){.data = x->data, .channels = x->shape[1], .height = x->shape[2],
+                               .width = row, .block = 1, .batch = x->shape[1] * plane,
+                               .plane = plane, .row = row};
 }
 
 dso_status conv2d(const DLTensor *x, const float *packed, int64_t kernel_y, int64_t kernel_x,

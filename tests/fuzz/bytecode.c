@@ -94,8 +94,8 @@ static void run_program(struct draws *draws) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
   struct draws draws = {.data = data, .left = nbytes, .seed = nbytes};
   for (size_t i = 0; i < nbytes; i++) draws.seed = draws.seed * 1099511628211u ^ data[i];
-  host.poll = give_up;
-  host.print = print_nothing;
+  embedder.poll = give_up;
+  embedder.print = print_nothing;
   for (int i = 0; i < PROGRAMS; i++) run_program(&draws);
   return 0;
 }

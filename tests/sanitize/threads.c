@@ -177,7 +177,7 @@ int main(int argc, char **argv) {
   rounds = atol(argv[1]);
   paths = argv + 2;
   num_paths = argc - 2;
-  host.find_import = find_import;
+  embedder.find_import = find_import;
   current = new_used(NULL);
   pthread_create(&replacer, NULL, replace, NULL);
   for (intptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, (void *)i);
