@@ -10,7 +10,7 @@
 
 #include "array.h"
 #include "calls.h"
-#include "noted.h"
+#include "pending.h"
 #include "parallel.h"
 #include "random.h"
 
@@ -131,8 +131,8 @@ static void *work(void *number) {
     run(nest, NULL, PARTS);
     run(fail, NULL, PARTS);
     call_once(i % 2);
-    if (nb_noted_replace(NULL) == NULL) give_up("no exception");
-    if (nb_noted_replace(NULL) != NULL) give_up("an exception remains");
+    if (nb_pending_replace(NULL) == NULL) give_up("no exception");
+    if (nb_pending_replace(NULL) != NULL) give_up("an exception remains");
   }
   if (get_parallel_chunksize() != (uint64_t)(intptr_t)number) give_up("another thread's chunks");
   return NULL;

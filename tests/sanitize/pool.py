@@ -15,7 +15,7 @@ from row import Row
 HERE = Path(__file__).parent
 PROBE = ROOT / "tests" / "support" / "c" / "launch_probe.c"
 SUPPORT = ROOT / "importers" / "numba" / "dso_packer_numba" / "support"
-LOOPS = ("array.c", "calls.c", "noted.c", "nrt.c", "parallel.c", "random.c", "schedule.c")
+LOOPS = ("array.c", "calls.c", "pending.c", "nrt.c", "parallel.c", "random.c", "schedule.c")
 TIMEOUT = 300  # a wait without an end is found, too
 TSAN = ("tsan: pool, workspaces", ("-fsanitize=thread", "-Wno-tsan"), ("25",))
 # A child of a process with threads is beyond ThreadSanitizer.
