@@ -30,7 +30,7 @@ __all__ += ["lowp_conv2d_count", "lowp_matmul_shape", "pack_lowp_conv2d", "pack_
 INCLUDE = Path(__file__).parent
 
 _TILES = ("finish", "pack", "parallel", "tile")
-_NARROW_TILES = ("finish_lowp", "pack_lowp", "tile_lowp", "finish", "parallel")
+_LOWP_TILES = ("finish_lowp", "pack_lowp", "tile_lowp", "finish", "parallel")
 # The files of each operator.
 _FILES: dict[str, tuple[str, ...]] = {
     "attention": ("attention", *_TILES),
@@ -39,9 +39,9 @@ _FILES: dict[str, tuple[str, ...]] = {
     "matmul": ("matmul", *_TILES),
     "lowp_conv2d": (
         *("conv2d_lowp", "copy_lowp", "depthwise_lowp", "pack_conv2d_lowp"),
-        *_NARROW_TILES,
+        *_LOWP_TILES,
     ),
-    "lowp_matmul": ("matmul_lowp", *_NARROW_TILES),
+    "lowp_matmul": ("matmul_lowp", *_LOWP_TILES),
     "normalize": ("normalize", "parallel"),
     "pooling": ("pooling", "reorder", "parallel"),
     "quantize": ("quantize", "parallel"),
