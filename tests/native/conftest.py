@@ -12,7 +12,7 @@ import pytest
 import runtime
 from runtime._core import Function, Library
 
-from ..support.native import compile_part
+from ..support.libdso import compile_shared
 from ..support.paths import C_SOURCES
 from .plain_library import ADD, CompileLibrary
 
@@ -40,7 +40,7 @@ def probe(library: Library) -> Callable[[str], Function]:
 def launch_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """launch_probe.c, with the parts of the core that it calls."""
     output = tmp_path_factory.mktemp("pool") / "pool.so"
-    return compile_part(C_SOURCES / "launch_probe.c", output)
+    return compile_shared(C_SOURCES / "launch_probe.c", output)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from zlib import crc32
 import runtime
 from runtime.blob import Blob, Entry, parse, parse_symbol, structure_of
 
-from .libdso import FLAGS, LIBRARIES, archive
+from .libdso import compile_shared
 from .paths import C_SOURCES
 
 PATH = "a/b.so"
@@ -22,15 +22,9 @@ FORMATS = ("tvm", "tvm-ffi", "symbol", "params")
 class NativeReader:
     """libdso's reader, compiled from the sources."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
-        import subprocess
-
-        output = folder / "blob_reader.so"
-        source = str(C_SOURCES / "blob_reader.c")
-        command = ["cc", "-std=c11", *FLAGS, "-fvisibility=default", source]
-        command += ["-shared", "-Wl,-Bsymbolic", str(archive(*options)), "-o", str(output)]
-        subprocess.run([*command, *LIBRARIES, *options], check=True)
-        self._library = ctypes.CDLL(str(output))
+    def __init__(self, folder: Path) -> None:
+        source, output = C_SOURCES / "blob_reader.c", folder / "blob_reader.so"
+        self._library = ctypes.CDLL(str(compile_shared(source, output, "-fvisibility=default")))
         self._library.read_any.restype = ctypes.c_char_p
         self._library.fail_at.restype = ctypes.c_long
 

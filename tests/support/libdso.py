@@ -11,8 +11,9 @@ from pathlib import Path
 from runtime.abi import __version__
 
 from .native import INCLUDE, object_name, pure_sources
+from .paths import C_SOURCES
 
-FLAGS = ["-O1", "-g", "-fPIC", "-fvisibility=hidden", *(f"-I{folder}" for folder in INCLUDE)]
+FLAGS = ["-O0", "-g", "-fPIC", "-fvisibility=hidden", *(f"-I{folder}" for folder in INCLUDE)]
 VERSION = f'-DDSO_VERSION="{__version__}"'
 # One set of options, so that the archive is compiled once.
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -42,8 +43,15 @@ def compile_program(source: str, output: Path, *options: str) -> Path:
     text = output.with_suffix(".c")
     text.write_text(source)
     warnings = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-    command = ["cc", *warnings, *FLAGS, str(text), str(archive(*options)), "-o", str(output)]
+    command = ["cc", *warnings, *FLAGS, f"-I{C_SOURCES}", text, archive(*options), "-o", output]
     subprocess.run([*command, *LIBRARIES, *options], check=True)
+    return output
+
+
+def compile_shared(driver: Path, output: Path, *options: str) -> Path:
+    """Make a shared library of a C file and the parts of libdso that it calls."""
+    link = ["-shared", "-Wl,-z,defs,-Bsymbolic", str(driver), str(archive()), "-o", str(output)]
+    subprocess.run(["cc", "-std=c11", *FLAGS, *options, *link, *LIBRARIES], check=True)
     return output
 
 
