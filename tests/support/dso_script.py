@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import struct
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +17,14 @@ import runtime
 from runtime.tensors.dtype import dtype_to_string, string_to_dtype
 
 from .dso_driver import installed_program
+from .libdso import SANITIZE, compile_program
+from .opencl_kernels import on_device
 from .paths import C_SOURCES, ROOT
 from .process import run_python
 
 
 def tensor(array: Any, kind: str = "t") -> str:
-    """The argument for a NumPy array; kind "m" is a tensor object.
+    """The argument for a NumPy array; kind "m" is a tensor object, "g" one on opencl:0.
 
     Strides are passed if they differ from a full compact array's; none may be negative.
     """
@@ -33,11 +38,20 @@ def tensor(array: Any, kind: str = "t") -> str:
     return f"{kind}:{code}.{bits}:{layout}:{data.hex()}"
 
 
-def run_by_c(*lines: str) -> str:
+@functools.cache
+def sanitized_program() -> Path:
+    """The program with libdso, compiled from the sources with sanitizers."""
+    output = Path(tempfile.mkdtemp(prefix="script-")) / "script"
+    return compile_program((C_SOURCES / "dso_script.c").read_text(), output, *SANITIZE)
+
+
+def run_by_c(*lines: str, is_sanitized: bool = False) -> str:
     """Return the output of the program."""
+    installed = C_SOURCES / "dso_script.c"
+    program = sanitized_program() if is_sanitized else installed_program(installed)
     text = "".join(f"{line}\n" for line in lines)
     ran = subprocess.run(
-        [installed_program(C_SOURCES / "dso_script.c")],
+        [program],
         input=text,
         capture_output=True,
         text=True,
@@ -66,6 +80,19 @@ def run_by_python_alone(*lines: str) -> str:
     )
     text: str = run_python(code, str(ROOT), *lines)
     return text
+
+
+def outcomes(printed: str) -> list[str]:
+    """Return the output after each line of a script."""
+    return [part.partition("\n")[2].rstrip("\n") for part in f"\n{printed}".split("\n> ")[1:]]
+
+
+def assert_same(path: Path, script: str, *, is_sanitized: bool = False) -> list[str]:
+    """Make calls of the tree of a file, which is slot 0, by both; return what each line gives."""
+    lines = [f"load {path}", *map(str.strip, script.strip().splitlines())]
+    found = run_by_c(*lines, is_sanitized=is_sanitized)
+    assert found == run_by_python(*lines)
+    return outcomes(found)[1:]
 
 
 class Script:
@@ -97,6 +124,13 @@ class Script:
     def _call(self, slot: str, name: str, *words: str) -> None:
         self._call_with(lambda *args: self.slots[int(slot)][name](*args), words)
 
+    def _keep(self, slot: str, name: str, *words: str) -> None:
+        def call(*args: Any) -> Any:
+            self.slots.append(self.slots[int(slot)][name](*args))
+            return self.slots[-1]
+
+        self._call_with(call, words)
+
     def _apply(self, slot: str, *words: str) -> None:
         self._call_with(self.slots[int(slot)], words)
 
@@ -124,7 +158,7 @@ class Script:
         args = self._arguments(iter(words))
         self._try(lambda: self._show(function(*args)))
         for made in self.tensors:
-            self._show(made)
+            self._show(made if isinstance(made, np.ndarray) else made.to("cpu"))
 
     def _arguments(self, words: Iterator[str]) -> tuple[Any, ...]:
         """The words up to a lone ")"."""
@@ -133,8 +167,9 @@ class Script:
 
     def _argument(self, word: str) -> Any:
         kind, _, text = word.partition(":")
-        if kind in ("t", "m"):
-            self.tensors.append(_tensor(text))
+        if kind in ("t", "m", "g"):
+            made = _tensor(text)
+            self.tensors.append(on_device(made) if kind == "g" else made)
             return self.tensors[-1]
         if kind == "d":
             device_type, device_id = map(int, text.split(":"))
@@ -142,6 +177,7 @@ class Script:
         if kind == "h":
             return _integers(text)
         makers = {"n": lambda _: None, "i": int, "f": float, "s": str, "b": lambda t: t == "1"}
+        makers["x"] = bytes.fromhex
         return makers[kind](text) if kind in makers else self.slots[int(text)]
 
     def _show(self, value: Any) -> None:

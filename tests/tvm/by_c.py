@@ -12,7 +12,7 @@ import packer
 from runtime.modules.vm import load
 from runtime.serial.stream import Reader
 
-from ..support.dso_script import run_by_c, tensor, text_of
+from ..support.dso_script import outcomes, run_by_c, tensor, text_of
 from ..support.vm_assembler import Code, Program, call, packed, reg, ret
 from .calls import Call
 from .model_calls import Shape
@@ -42,7 +42,7 @@ def library_by_c(
     printed = run_by_c(*before, *(line for lines in groups for line in lines))
     told = [line for line in printed.splitlines() if line.startswith("told ")]
     kept = [line for line in printed.splitlines() if not line.startswith("told ")]
-    texts = iter(_outcomes("\n".join(kept))[len(before) :])
+    texts = iter(outcomes("\n".join(kept))[len(before) :])
     found = [[next(texts) for _ in lines] for lines in groups]
     # Of the lines of _on_device, lines that copy to the device do not count.
     return ["\n".join(group[len(group) // 2 :]) for group in found], told
@@ -71,7 +71,7 @@ def _on_device(one: Call, slot: int) -> list[str]:
 
 def model_by_c(path: Path, calls: list[ModelCall]) -> list[str]:
     """The outcome of each call."""
-    return _outcomes(run_by_c(f"load {path}", *(_line(0, name, args) for name, args in calls)))[1:]
+    return outcomes(run_by_c(f"load {path}", *(_line(0, name, args) for name, args in calls)))[1:]
 
 
 def model_on_opencl_by_c(path: Path, one: ModelCall, copier: Path, num_tensors: int) -> str:
@@ -83,7 +83,7 @@ def model_on_opencl_by_c(path: Path, one: ModelCall, copier: Path, num_tensors: 
         _line(1, "get_output", (name,)),
         *(_copy_back(4 + index, 3) for index in range(num_tensors)),
     ]
-    found = _outcomes(run_by_c(*lines))
+    found = outcomes(run_by_c(*lines))
     errors = (text.partition("\ntensor ")[0] for text in found if text.startswith("error "))
     return next(errors, "\n".join(found[len(lines) - num_tensors :]))
 
@@ -136,8 +136,3 @@ def _arrays(values: Iterable[Any]) -> Iterator[np.ndarray]:
             yield value
         elif isinstance(value, tuple):
             yield from _arrays(value)
-
-
-def _outcomes(printed: str) -> list[str]:
-    """Return the output after each line of the script."""
-    return [part.partition("\n")[2].rstrip("\n") for part in f"\n{printed}".split("\n> ")[1:]]

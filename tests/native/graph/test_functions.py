@@ -14,14 +14,12 @@ import packer
 import runtime
 
 from ...support import needs
+from ...support.dso_script import assert_same, outcomes, run_by_c, tensor, text_of
 from ...support.graphs import factory, graph, host, null, op
 from ...support.paths import C_SOURCES
-from ..calls import assert_equal, by_libdso
 
-SANITIZE = "-fsanitize=address,undefined"
 W = np.full(6, 10, "float32")
-X = "t0,1,2,3,4,5"
-PARAMS = f"x{runtime.save_param_dict({'w': W}).hex()}"
+PARAMS = f"x:{runtime.save_param_dict({'w': W}).hex()}"
 SHAPES = [[6]] * 4
 
 Export = Callable[..., Path]
@@ -33,41 +31,46 @@ def sums() -> dict[str, Any]:
     return graph(nodes, [3], SHAPES)
 
 
-def tensor(*values: float) -> str:
-    """As the program prints it."""
-    return f"tensor:{np.array(values, 'float32').tobytes().hex()}"
+def floats(*values: float) -> np.ndarray:
+    """An array."""
+    return np.array(values, "float32")
 
 
-TOTAL = tensor(20, 21, 22, 23, 24, 25)
+X, TWO = tensor(floats(*range(6)), "m"), tensor(floats(1, 2), "m")
+TOTAL = text_of(floats(20, 21, 22, 23, 24, 25))
 
 
 def test_outputs_in_memory_of_the_caller(export: Export) -> None:
     """A bound output is written by the next runs; an array that is given is copied to."""
-    found = assert_equal(
+    found = assert_same(
         export(sums(), {"w": W}),
         f"""
-        m default
-        r0 set_input sx {X}
-        r0 run
-        r0 debug_get_output sfirst
-        r0 set_output_zero_copy i0 r3
-        r0 set_input i0 t5,4,3,2,1,0
-        r0 run
-        m default
-        r7 set_input sx r3
-        r7 get_input sx
-        r0 get_output i0 {X}
-        r0 get_output i0 r3
-        r0 debug_get_output sfirst {X}
-        r0 get_output i0 t1,2
-        r0 debug_get_output i2 t1,2
-        r0 debug_get_output sfirst t1,2
-        r0 set_output_zero_copy i0 t1,2
-        r0 set_output_zero_copy i1 r3
+        call 0 default
+        call 1 set_input s:x {X}
+        call 1 run
+        keep 1 debug_get_output s:first
+        call 1 set_output_zero_copy i:0 o:2
+        call 1 set_input i:0 {tensor(floats(5, 4, 3, 2, 1, 0))}
+        call 1 run
+        call 0 default
+        call 3 set_input s:x o:2
+        call 3 get_input s:x
+        call 1 get_output i:0 {X}
+        call 1 get_output i:0 o:2
+        call 1 debug_get_output s:first {X}
+        call 1 get_output i:0 {TWO}
+        call 1 debug_get_output i:2 {TWO}
+        call 1 debug_get_output s:first {TWO}
+        call 1 set_output_zero_copy i:0 {TWO}
+        call 1 set_output_zero_copy i:1 o:2
+        call 1 get_output i:9
+        call 1 set_input s:q {X}
+        call 1 load_params x:00
         """,
-        SANITIZE,
+        is_sanitized=True,
     )
-    assert found[9] == tensor(25, 24, 23, 22, 21, 20)
+    assert found[9] == text_of(floats(25, 24, 23, 22, 21, 20))
+    assert found[-1].startswith("error BlobFormatError: params at 0x")
 
 
 def test_outputs_that_cannot_be_bound(export: Export) -> None:
@@ -75,54 +78,54 @@ def test_outputs_that_cannot_be_bound(export: Export) -> None:
     nodes = [null("x"), op("sum", "add", [0, 0]), op("flat", "__nop", [1])]
     shapes = [[6], [6], [6]]
     script = f"""
-        m default
-        r0 set_input sx {X}
-        r0 run
-        r0 debug_get_output ssum
-        r0 set_output_zero_copy i0 r3
-        r0 set_output_zero_copy i1 r3
-        r0 set_output_zero_copy i2 r3
-        r0 run
-        r0 get_output i2
+        call 0 default
+        call 1 set_input s:x {X}
+        call 1 run
+        keep 1 debug_get_output s:sum
+        call 1 set_output_zero_copy i:0 o:2
+        call 1 set_output_zero_copy i:1 o:2
+        call 1 set_output_zero_copy i:2 o:2
+        call 1 run
+        call 1 get_output i:2
         """
-    found = assert_equal(export(graph(nodes, [0, 2, 1], shapes, [0, 1, 1])), script)
+    found = assert_same(export(graph(nodes, [0, 2, 1], shapes, [0, 1, 1])), script)
     assert [line.split(": ")[-1] for line in found[4:7]] == [
         "the output shares another array's memory",
         "the output shares another array's memory",
-        "None",
+        "none",
     ]
 
 
 def test_memory_that_is_only_read(export: Export) -> None:
     """A weight of a file is an input without a copy, and no output."""
     weights = runtime.SafetensorsModule(safetensors(W))
-    found = assert_equal(
+    found = assert_same(
         export(sums(), {}, host(), weights),
         f"""
-        m default
-        r0 get_input sw
-        r0 set_input sx {X}
-        r0 run
-        r0 get_output i0
-        r0 set_output_zero_copy i0 r1
-        r0 get_output i0 r1
-        r0 set_input_zero_copy sx r1
-        r0 run
-        r0 get_output i0
+        call 0 default
+        keep 1 get_input s:w
+        call 1 set_input s:x {X}
+        call 1 run
+        call 1 get_output i:0
+        call 1 set_output_zero_copy i:0 o:2
+        call 1 get_output i:0 o:2
+        call 1 set_input_zero_copy s:x o:2
+        call 1 run
+        call 1 get_output i:0
         """,
-        SANITIZE,
+        is_sanitized=True,
     )
     assert found[4] == TOTAL
     assert "expected memory aligned" in found[5]
     assert "read-only" in found[6]
-    assert found[9] == tensor(*[30] * 6)
+    assert found[9] == text_of(floats(*[30] * 6))
 
 
 def test_a_weight_that_does_not_fit(export: Export) -> None:
     """A weight of the tree is checked as the factory's own parameters are."""
     weights = runtime.SafetensorsModule(safetensors(W[:3]))
-    found = assert_equal(export(sums(), {}, host(), weights), "m default")
-    assert found[0].startswith("BlobFormatError: ")
+    found = assert_same(export(sums(), {}, host(), weights), "call 0 default")
+    assert found[0].startswith("error BlobFormatError: ")
 
 
 def safetensors(array: np.ndarray) -> bytes:
@@ -134,68 +137,72 @@ def safetensors(array: np.ndarray) -> bytes:
 
 def test_shared_parameters(export: Export) -> None:
     """Two executors have one array; names that either lacks are refused."""
-    other = f"x{runtime.save_param_dict({'v': W}).hex()}"
-    short = f"x{runtime.save_param_dict({'w': W[:2]}).hex()}"
-    found = assert_equal(
+    other = f"x:{runtime.save_param_dict({'v': W}).hex()}"
+    short = f"x:{runtime.save_param_dict({'w': W[:2]}).hex()}"
+    found = assert_same(
         export(sums()),
         f"""
-        m default
-        m default
-        r0 set_input sw {tensor_argument(W)}
-        r1 share_params r0 {short}
-        r0 set_input sw {X}
-        r1 get_input sw
-        r1 set_input sx {X}
-        r1 run
-        r1 get_output i0
-        r1 share_params r0 {other}
-        r1 load_params {short}
-        r1 load_params {PARAMS}
-        r1 get_input sw
-        r0 get_input sw
+        call 0 default
+        call 0 default
+        call 1 set_input s:w {tensor(W)}
+        call 2 share_params o:1 {short}
+        call 1 set_input s:w {X}
+        call 2 get_input s:w
+        call 2 set_input s:x {X}
+        call 2 run
+        call 2 get_output i:0
+        call 2 share_params o:1 {other}
+        call 2 load_params {short}
+        call 2 load_params {PARAMS}
+        call 2 get_input s:w
+        call 1 get_input s:w
         """,
-        SANITIZE,
+        is_sanitized=True,
     )
-    assert found[5] == found[13] == tensor(0, 1, 2, 3, 4, 5)
-    assert found[8] == tensor(0, 3, 6, 9, 12, 15)
-
-
-def tensor_argument(array: np.ndarray) -> str:
-    """A tensor in a script."""
-    return f"t{','.join(map(str, array.tolist()))}"
+    assert found[5] == found[13] == text_of(floats(0, 1, 2, 3, 4, 5))
+    assert found[8] == text_of(floats(0, 3, 6, 9, 12, 15))
 
 
 def test_what_share_params_takes(export: Export) -> None:
     """An executor, and the bytes of a file."""
-    found = by_libdso(export(sums()), f"m default\nr0 share_params m {PARAMS}\nr0 load_params i1\n")
-    assert [line.split(":")[0] for line in found[1:]] == ["TypeError", "TypeError"]
+    wrong = (f"call 1 share_params o:0 {PARAMS}", "call 1 load_params i:1")
+    printed = run_by_c(f"load {export(sums())}", "call 0 default", *wrong)
+    assert [text.split(":")[0] for text in outcomes(printed)[2:]] == ["error TypeError"] * 2
 
 
 def test_inputs_and_parameters_as_lists(export: Export) -> None:
     """Without a Map in C, arrays of names and values; only inputs that are not parameters."""
-    path = export(sums(), {"w": W})
-    found = by_libdso(path, "m get_graph_params\nm default\nr1 get_input_info\n", SANITIZE)
-    assert found[::2] == [f"(('w',{tensor(*W)},),)", "(('x',(6,),'float32',),)"]
+    lines = ("call 0 get_graph_params", "call 0 default", "call 1 get_input_info")
+    printed = run_by_c(f"load {export(sums(), {'w': W})}", *lines, is_sanitized=True)
+    expected = [text_of((("w", W),)), text_of((("x", (6,), "float32"),))]
+    assert outcomes(printed)[1::2] == expected
+
+
+def test_graphs_that_cannot_be_made(export: Export) -> None:
+    """Nothing is left of them."""
+    for fields in (sums() | {"heads": None}, graph([null("x"), op("y", "lost", [0])], [1])):
+        (found,) = assert_same(export(fields), "call 0 default", is_sanitized=True)
+        assert found.startswith("error ")
 
 
 def test_the_factory(export: Export) -> None:
     """Its graph; executors by name, with devices; a factory without parameters."""
-    found = assert_equal(
+    found = assert_same(
         export(sums(), {"w": W}),
         """
-        m get_graph_json
-        m debug_create sdefault d1,0
-        r1 get_input sw
-        m debug_create sother
-        m remove_params
-        r4 default d1,0
-        r5 run
-        r4 get_graph_json
-        m default d1,3
+        call 0 get_graph_json
+        call 0 debug_create s:default d:1:0
+        call 1 get_input s:w
+        call 0 debug_create s:other
+        call 0 remove_params
+        call 2 default d:1:0
+        call 3 run
+        call 2 get_graph_json
+        call 0 default d:1:3
         """,
-        SANITIZE,
+        is_sanitized=True,
     )
-    assert json.loads(found[0][1:-1]) == json.loads(found[7][1:-1]) == sums()
+    assert found[0] == found[7] == f"text {json.dumps(sums())}"
     assert found[6].endswith("not set: 'x', 'w'; use set_input")
 
 
@@ -205,42 +212,8 @@ def test_the_older_type_key(tmp_path: Path) -> None:
     made.type_key = "GraphRuntimeFactory"
     packer.export_library(made, tmp_path / "old.so")
     assert b"GraphRuntimeFactory" in (tmp_path / "old.so").read_bytes()
-    script = f"m default\nr0 set_input sx {X}\nr0 run\nr0 get_output i0"
-    assert assert_equal(tmp_path / "old.so", script)[3] == TOTAL
-
-
-PACKED = """
-#include <stdint.h>
-#include <dso_packer.h>
-typedef union { int64_t v_int64; double v_float64; void *v_handle; } TVMValue;
-DSO_EXPORT int add(TVMValue *args, int *codes, int num_args, TVMValue *ret, int *ret_code,
-                   void *h) {
-  const float *a = ((DLTensor *)args[0].v_handle)->data, *b = ((DLTensor *)args[1].v_handle)->data;
-  float *c = ((DLTensor *)args[2].v_handle)->data;
-  (void)ret, (void)ret_code, (void)h;
-  if (a[0] < 0) return -1;
-  for (int i = 0; i < 6; i++) c[i] = a[i] + b[i];
-  return num_args == 3 && codes[0] == 7 && codes[2] == 7 ? 0 : -1;
-}
-"""
-
-
-def test_packed_c_functions_are_operators(export: Export) -> None:
-    """Operators in TVM's older convention; one that fails without a text."""
-    source = packer.CSourceModule(PACKED, functions={"add": "packed"})
-    found = assert_equal(
-        export(sums(), {"w": W}, source),
-        f"""
-        m default
-        r0 set_input sx {X}
-        r0 run
-        r0 get_output i0
-        r0 set_input sx t-1,0,0,0,0,0
-        r0 run
-        """,
-    )
-    assert found[3] == TOTAL
-    assert "first" in found[5]
+    script = f"call 0 default\ncall 1 set_input s:x {X}\ncall 1 run\ncall 1 get_output i:0"
+    assert assert_same(tmp_path / "old.so", script)[3] == TOTAL
 
 
 @pytest.mark.parametrize("where", ["linked", "linked + 1", "0"])
@@ -250,8 +223,17 @@ def test_linked_parameters(tmp_path: Path, where: str) -> None:
     made = runtime.AotExecutorFactory({})
     made.import_module(packer.CSourceModule(source))
     packer.export_library(made, tmp_path / "aot.so")
-    script = "m default\nr0 get_num_inputs\nr0 get_input sw\nr0 run"
-    assert_equal(tmp_path / "aot.so", script)
+    x = tensor(floats(*range(6)).reshape(2, 3))
+    script = f"""
+        call 0 default
+        call 1 get_num_inputs
+        call 1 get_input s:w
+        call 1 run
+        call 1 set_input s:x {x}
+        call 1 run
+        call 1 get_output i:0
+        """
+    assert_same(tmp_path / "aot.so", script)
 
 
 TWICE = """
@@ -277,23 +259,23 @@ def test_a_graph_over_two_devices(export: Export) -> None:
     nodes = [null("x"), op("up", "__copy", [0]), op("twice", "launch", [1])]
     fields = graph([*nodes, op("down", "__copy", [2])], [3, 2], SHAPES)
     fields["attrs"]["device_index"] = ["list_int", [1, 4, 4, 1]]
-    found = assert_equal(
+    found = assert_same(
         export(fields, {}, code),
         f"""
-        m default d1,0 d4,0
-        r0 set_input sx {X}
-        r0 run
-        r0 get_output i0
-        r0 get_output i1
-        r0 debug_get_output sup
-        r0 set_input sx o5,4,3,2,1,0
-        r0 run
-        r0 get_output i0
-        r0 set_output_zero_copy i0 r5
-        r0 set_output_zero_copy i1 r5
-        m default d1,0
-        m default d1,0 d4,9
+        call 0 default d:1:0 d:4:0
+        call 1 set_input s:x {X}
+        call 1 run
+        call 1 get_output i:0
+        call 1 get_output i:1
+        keep 1 debug_get_output s:up
+        call 1 set_input s:x {tensor(floats(5, 4, 3, 2, 1, 0), "g")}
+        call 1 run
+        call 1 get_output i:0
+        call 1 set_output_zero_copy i:0 o:3
+        call 1 set_output_zero_copy i:1 o:3
+        call 0 default d:1:0
+        call 0 default d:1:0 d:4:9
         """,
     )
-    assert found[3] == found[4] == tensor(0, 2, 4, 6, 8, 10)
-    assert found[8] == tensor(10, 8, 6, 4, 2, 0)
+    assert found[3] == text_of(floats(0, 2, 4, 6, 8, 10))
+    assert found[8] == text_of(floats(10, 8, 6, 4, 2, 0))

@@ -13,8 +13,8 @@ import runtime
 from runtime.serial.stream import Writer
 from runtime.tensors.ndarray import write_named_arrays
 
+from ...support.dso_script import assert_same, text_of
 from ...support.payloads import assert_equal, mutants
-from ..calls import assert_equal as assert_same_calls
 
 KEY = "const_loader"
 CONSTANTS = {"a": np.arange(5, dtype="int8"), "b": np.ones((2, 3), "float32"), "": np.zeros(0)}
@@ -87,14 +87,14 @@ def test_constants_reach_host_code_once(tmp_path: Path, dialect: str) -> None:
     root.import_module(below)
     packer.export_library(root, tmp_path / "model.so", format=dialect)
     script = """
-        m plain f5
-        m conv f5
-        m conv f5
-        m fails f1
-        m get_const_var_ndarray
-        m get_const_var_tensor
+        call 0 plain f:5
+        call 0 conv f:5
+        call 0 conv f:5
+        call 0 fails f:1
+        call 0 get_const_var_ndarray
+        call 0 get_const_var_tensor
     """
-    found = assert_same_calls(tmp_path / "model.so", script)
-    assert found[:3] == ["5", "16", "16"]
-    assert found[3] == "PackerError: const_loader: __init_fails returned 3, expected 0"
-    assert "'v',tensor:0000803f0000803f," in found[4]
+    found = assert_same(tmp_path / "model.so", script)
+    assert found[:3] == [text_of(value) for value in (5.0, 16.0, 16.0)]
+    assert found[3] == "error PackerError: const_loader: __init_fails returned 3, expected 0"
+    assert "text v\ntensor 2.32.1 (2) 0000803f0000803f" in found[4]

@@ -6,6 +6,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import packer
@@ -14,10 +15,10 @@ from runtime import DeviceModule, FunctionInfo
 from runtime.modules.device import LAYOUTS, Shader
 from runtime.serial.stream import Writer
 
+from ...support.dso_script import assert_same, tensor
 from ...support.opencl_kernels import SCALE, SCALE_SOURCE, kernels
 from ...support.paths import GOLDEN
 from ...support.payloads import assert_equal, mutants
-from ..calls import assert_equal as assert_same_calls
 
 INFOS = [
     FunctionInfo("scale", ("handle", "float32x4", "bool", "int8"), ("blockIdx.x", "threadIdx.x")),
@@ -109,15 +110,16 @@ def test_entries_that_real_tvm_wrote_are_read_alike() -> None:
 def test_opencl_kernels_run_in_a_c_program(tmp_path: Path) -> None:
     """Results are Python's bit for bit, and so are the texts of wrong calls."""
     packer.export_library(kernels(SCALE_SOURCE, SCALE), tmp_path / "kernels.so")
-    found = assert_same_calls(
+    four, two = (tensor(np.array(x, "f4"), "g") for x in ([1, 2.5, -3, 0.1], [1, 2]))
+    found = assert_same(
         tmp_path / "kernels.so",
-        """
-        m scale o1,2.5,-3,0.1 f3.3 i4 i1 i4
-        m scale o1,2,3,4 f2 i2 i2 i2
-        m scale t1,2 f2 i2 i1 i2
-        m scale o1,2 f2 i2 i1
-        m scale o1,2 sx i2 i1 i2
+        f"""
+        call 0 scale {four} f:3.3 i:4 i:1 i:4
+        call 0 scale {four} f:2 i:2 i:2 i:2
+        call 0 scale {tensor(np.ones(2, "f4"))} f:2 i:2 i:1 i:2
+        call 0 scale {two} f:2 i:2 i:1
+        call 0 scale {two} s:x i:2 i:1 i:2
         """,
     )
-    assert found[0].startswith("None tensor:")
+    assert found[0].startswith("none\ntensor ")
     assert all("Error: scale: " in line for line in found[2:])

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import packer
 from runtime.modules.vm import load
 from runtime.serial.stream import Reader
 
+from ...support.dso_script import assert_same, tensor, text_of
 from ...support.vm_assembler import *
-from ..calls import assert_equal
+from ...support.vm_programs import closure_program
 
-ADD = "double add(double a, double b) { return 10 * a + b; }"
+JOIN = "double join(double a, double b) { return 10 * a + b; }"
+DECLARED = {"join": "double(double a, double b)"}
+TWO = tensor(np.array([1, 2], "f4"))
 
 
 def library(
@@ -29,119 +33,105 @@ def library(
 @pytest.fixture(scope="module")
 def closures(tmp_path_factory) -> Path:
     """``make(a)`` gives ``inner`` with a saved, ``main(a, b)`` calls it; ``pair`` swaps."""
-    make_code = [call(1, 3, func(2), reg(0)), ret(1)]
-    main_code = [call(2, 0, reg(0)), call(3, 5, CONTEXT, reg(2), reg(1)), ret(3)]
-    program = Program(
-        [
-            Code("make", ["a"], make_code, 2),
-            Code("main", ["a", "b"], main_code, 4),
-            Code("inner", ["b", "a"], [call(2, 4, reg(0), reg(1)), ret(2)], 3),
-            packed("vm.builtin.make_closure"),
-            packed("add"),
-            packed("vm.builtin.invoke_closure"),
-            Code("pair", ["x", "y"], [call(2, 7, reg(1), reg(0)), ret(2)], 3),
-            packed("vm.builtin.make_tuple"),
-        ]
-    )
+    pair = Code("pair", ["x", "y"], [call(2, 7, reg(1), reg(0)), ret(2)], 3)
+    program = Program([*closure_program().functions, pair, packed("vm.builtin.make_tuple")])
     folder: Path = tmp_path_factory.mktemp("closures")
-    functions = {"add": "double(double a, double b)"}
-    return library(folder / "model.so", program, ADD, functions)
+    return library(folder / "model.so", program, JOIN, DECLARED)
 
 
 @pytest.mark.parametrize("dialect", ["tvm", "tvm-ffi"])
 def test_a_model_computes_the_same_bytes(tmp_path: Path, dialect: str) -> None:
     """Operators of host code, tensors that the machine allocates."""
     path = library(tmp_path / "m.so", doubling(), TWICE_SOURCE, {"twice": TWICE}, format=dialect)
-    found = assert_equal(path, "m main t0.1,1,2,-3\nm main t1,2,3,4\nm main i3\nm main")
-    assert found[0].startswith("tensor:cdcc4c3e0000004000008040000")
+    x, y = (tensor(np.array(values, "f4")) for values in ([0.1, 1, 2, -3], [1, 2, 3, 4]))
+    found = assert_same(path, f"call 0 main {x}\ncall 0 main {y}\ncall 0 main i:3\ncall 0 main")
+    assert found[0].startswith("tensor 2.32.1 (4) cdcc4c3e0000004000008040000")
 
 
 def test_closures_and_tuples(closures: Path) -> None:
     """Functions as values, called by the machine and by the program."""
-    found = assert_equal(
+    found = assert_same(
         closures,
         """
-        m main f1 f2
-        m make f3
-        r1 () f4
-        m pair i1 sa-long-text
-        m pair n r1
-        m main f1
+        call 0 main f:1 f:2
+        call 0 make f:3
+        apply 1 f:4
+        call 0 pair i:1 s:a-long-text
+        call 0 pair n o:1
+        call 0 main f:1
         """,
     )
-    assert found[:3] == ["21", "function", "43"]
+    assert found[:3] == [text_of(21.0), "slot 1 function", text_of(43.0)]
 
 
-PROTOCOL = """
-    m vm_load_executable
-    r0 vm_initialization i1 i0 i2
-    r0 set_input spair sA-text-that-is-long t1,2
-    r0 invoke_stateful spair
-    r0 get_output spair
-    r0 get_output spair i0
-    r0 get_output spair i-1
-    r0 get_output_arity spair
-    r0 get_output_arity spair i1
-    r0 get_function_arity smain
-    r0 get_function_param_name smain i1
-    r0 get_function_param_name smain i2
-    r0 make f1
-    r0 invoke_closure r12 f2
-    r0 save_function spair ssaved b1 i5 t1,2
-    r0 saved
-    r0 save_function spair squiet b0 i5 i6
-    r0 quiet
-    r0 saved
-    r0 save_function ssaved stwice b1
-    r0 twice
-    r0 save_function spair ssaved b1 i7 i8
-    r0 saved
-    r0 twice
-    r0 main f1 f2
-    r0 set_input spair i1 i2
-    r0 invoke_stateful spair
-    r0 get_output spair
-    r0 set_input smain f1 f2
-    r0 invoke_stateful smain
-    r0 get_output smain
-    r0 get_output_arity smain
+PROTOCOL = f"""
+    call 0 vm_load_executable
+    call 1 vm_initialization i:1 i:0 i:2
+    call 1 set_input s:pair s:A-text-that-is-long {TWO}
+    call 1 invoke_stateful s:pair
+    call 1 get_output s:pair
+    call 1 get_output s:pair i:0
+    call 1 get_output s:pair i:-1
+    call 1 get_output_arity s:pair
+    call 1 get_output_arity s:pair i:1
+    call 1 get_function_arity s:main
+    call 1 get_function_param_name s:main i:1
+    call 1 get_function_param_name s:main i:2
+    call 1 make f:1
+    call 1 invoke_closure o:2 f:2
+    call 1 save_function s:pair s:saved b:1 i:5 {TWO}
+    call 1 saved
+    call 1 save_function s:pair s:quiet b:0 i:5 i:6
+    call 1 quiet
+    call 1 saved
+    call 1 save_function s:saved s:twice b:1
+    call 1 twice
+    call 1 save_function s:pair s:saved b:1 i:7 i:8
+    call 1 saved
+    call 1 twice
+    call 1 main f:1 f:2
+    call 1 set_input s:pair i:1 i:2
+    call 1 invoke_stateful s:pair
+    call 1 get_output s:pair
+    call 1 set_input s:main f:1 f:2
+    call 1 invoke_stateful s:main
+    call 1 get_output s:main
+    call 1 get_output_arity s:main
 """
 REFUSED = """
-    m vm_load_executable
-    r0 vm_initialization
-    r0 vm_initialization i1 i0
-    r0 vm_initialization i99 i0 i1
-    r0 vm_initialization i1 i5 i1
-    r0 vm_initialization i-1 i0 i1
-    r0 invoke_stateful smain
-    r0 get_output smain
-    r0 set_input smain i1
-    r0 set_input sother i1
-    r0 set_input smian i1
-    r0 get_function_arity sit's
-    r0 save_function smain spair b1
-    r0 save_function sother ssaved b1
-    r0 set_input spair i1 i2
-    r0 invoke_stateful spair
-    r0 get_output spair i2
-    r0 get_output spair i-3
-    r0 get_function_param_name smain i-3
+    call 0 vm_load_executable
+    call 1 vm_initialization
+    call 1 vm_initialization i:1 i:0
+    call 1 vm_initialization i:99 i:0 i:1
+    call 1 vm_initialization i:1 i:5 i:1
+    call 1 vm_initialization i:-1 i:0 i:1
+    call 1 invoke_stateful s:main
+    call 1 get_output s:main
+    call 1 set_input s:main i:1
+    call 1 set_input s:other i:1
+    call 1 set_input s:mian i:1
+    call 1 get_function_arity s:it's
+    call 1 save_function s:main s:pair b:1
+    call 1 save_function s:other s:saved b:1
+    call 1 set_input s:pair i:1 i:2
+    call 1 invoke_stateful s:pair
+    call 1 get_output s:pair i:2
+    call 1 get_output s:pair i:-3
+    call 1 get_function_param_name s:main i:-3
 """
 
 
 @pytest.mark.parametrize("script", [PROTOCOL, REFUSED], ids=["used", "refused"])
 def test_the_protocol_gives_what_it_gives_in_python(closures: Path, script: str) -> None:
     """Every function, and each mistake with the same kind of error and the same text."""
-    found = assert_equal(closures, script)
-    assert any("Error" in line for line in found)
+    found = assert_same(closures, script)
+    assert any("Error" in text for text in found)
 
 
 def test_a_function_that_does_not_exist(tmp_path: Path) -> None:
     """All missing names at once, with near ones."""
-    names = ["ad", *(f"other{i}" for i in range(9))]
+    names = ["joi", *(f"other{i}" for i in range(9))]
     program = Program([Code("main", [], [call(0, 1), ret(0)], 1), *map(packed, names)])
-    functions = {"add": "double(double a, double b)"}
-    path = library(tmp_path / "m.so", program, ADD, functions)
-    (found,) = assert_equal(path, "m main")
-    assert found.startswith("FunctionNotFoundError: <VMExecutable")
-    assert found.endswith("near names: 'add'")
+    (found,) = assert_same(library(tmp_path / "m.so", program, JOIN, DECLARED), "call 0 main")
+    assert found.startswith("error FunctionNotFoundError: <VMExecutable")
+    assert found.endswith("near names: 'join'")

@@ -1,11 +1,13 @@
-"""Operators of a graph: in Python, as packed C functions, side by side, missing."""
+"""Operators of a graph: in Python, as packed C functions, side by side, missing, at random."""
 
 from __future__ import annotations
 
 import gc
 import json
+import random
 import threading
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -116,6 +118,7 @@ DSO_EXPORT int add(TVMValue *args, int *codes, int num_args, TVMValue *ret, int 
   const float *a = ((DLTensor *)args[0].v_handle)->data, *b = ((DLTensor *)args[1].v_handle)->data;
   float *c = ((DLTensor *)args[2].v_handle)->data;
   (void)ret, (void)ret_code, (void)h;
+  if (a[0] < 0) return -1;
   for (int i = 0; i < 6; i++) c[i] = a[i] + b[i];
   return num_args == 3 && codes[0] == 7 && codes[2] == 7 ? 0 : -1;
 }
@@ -123,11 +126,13 @@ DSO_EXPORT int add(TVMValue *args, int *codes, int num_args, TVMValue *ret, int 
 
 
 def test_packed_c_functions_are_operators(compile_library) -> None:
-    """Operators that legacy TVM compiled are called in the legacy ABI."""
+    """Operators that legacy TVM compiled are called in the legacy ABI; one fails without a text."""
     library = runtime.load(compile_library(PACKED))
     executor = runtime.graph_executor.create(json.dumps(sum_graph()), library)
     executor.run(x=X, w=W)
     assert np.array_equal(executor.get_output(0).numpy(), X + 2 * W)
+    with pytest.raises(RuntimeError, match="first: returned -1 without raising"):
+        executor.run(x=X - 1)
 
 
 def test_alignment_is_for_operators_of_tvm(compile_library, create) -> None:
@@ -141,6 +146,54 @@ def test_alignment_is_for_operators_of_tvm(compile_library, create) -> None:
     declared = create(sum_graph())
     declared.set_params({"w": runtime.tensor(weights)})
     assert np.shares_memory(declared.get_input("w").numpy(), weights)
+    declared.set_input_zero_copy("w", weights)
     for made in (executor, declared):
         made.run(x=X)
         assert np.array_equal(made.get_output(0).numpy(), X + 2 * W)
+
+
+def random_graph(rng: random.Random) -> dict[str, Any]:
+    """A graph of additions, increments, reshapes and copies, on shared storage or not."""
+    nodes: list[dict[str, Any]] = [null("a"), null("b"), null("c")]
+    storage_ids = [0, 1, 2]
+    for i in range(rng.randint(1, 12)):
+        source, other = rng.randrange(len(nodes)), rng.randrange(len(nodes))
+        kind = rng.choice(["add", "add", "increase", "__nop", "__copy"])
+        inputs = [source, other] if kind == "add" else [source]
+        flat = {"flatten_data": "1"} if kind == "add" and rng.random() < 0.3 else {}
+        nodes.append(op(f"n{i}", kind, inputs, **flat))
+        storage_ids.append(storage_ids[source] if kind == "__nop" else len(storage_ids))
+    heads = [rng.randrange(3, len(nodes)) for _ in range(rng.randint(1, 3))]
+    return graph(nodes, heads, None, storage_ids)
+
+
+def by_numpy(fields: dict[str, Any], values: dict[str, np.ndarray]) -> Iterator[np.ndarray]:
+    """Yield the outputs of two runs; arrays of one storage are one array."""
+    places, nodes = fields["attrs"]["storage_id"][1], fields["nodes"]
+    memory = {places[i]: values[name].copy() for i, name in enumerate("abc")}
+    for _ in range(2):
+        for place, node in list(zip(places, nodes, strict=True))[3:]:
+            source, *others = (memory[places[i]] for i, _, _ in node["inputs"])
+            kind = node["attrs"]["func_name"]
+            if kind == "increase":
+                source += 1
+            if kind != "__nop":
+                memory[place] = source + others[0] if others else source.copy()
+        for head, _, _ in fields["heads"]:
+            yield memory[places[head]].copy()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs(create, seed) -> None:
+    """NumPy's outputs, twice, since operators may write to their inputs."""
+    fields, arrays = random_graph(random.Random(seed)), np.random.default_rng(seed)
+    values = {name: arrays.random((2, 3), "float32") for name in "abc"}
+    executor, expected = create(fields), list(by_numpy(fields, values))
+    if seed % 2:
+        executor.load_params(runtime.save_param_dict({"c": values.pop("c")}))
+    executor.set_input(**values)
+    found = []
+    for _ in range(2):
+        executor.run()
+        found += [executor.get_output(i).numpy().copy() for i in range(len(fields["heads"]))]
+    assert np.array_equal(found, expected)

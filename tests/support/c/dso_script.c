@@ -5,6 +5,7 @@
  *     system PREFIX             the same of a system library
  *     call SLOT NAME ARG ...    of a module; what it returns takes a slot if it is a
  *                               module, a function or a tensor on a device
+ *     keep SLOT NAME ARG ...    the same where the result is a tensor on the CPU: it takes one, too
  *     apply SLOT ARG ...        a function
  *     weight SLOT NAME          a named tensor
  *     import SLOT SLOT          append an import
@@ -12,15 +13,16 @@
  *     listen NAME               register a function that prints its arguments and returns 41, or
  *                               raises "not seven"
  *
- * ARG: n (none), i:INT, f:FLOAT, b:0|1, s:TEXT, d:TYPE:ID, o:SLOT, h:INT,... (a shape), ( ARG ... )
- * (a tuple), t:CODE.BITS:SHAPE:HEX for a tensor on the CPU, m:CODE.BITS:SHAPE:HEX for one in an
- * object, as tuples hold them. SHAPE may be SHAPE/STRIDES. Tensors are printed after the call. */
+ * ARG: n (none), i:INT, f:FLOAT, b:0|1, s:TEXT, x:HEX (bytes), d:TYPE:ID, o:SLOT, h:INT,... (a
+ * shape), ( ARG ... ) (a tuple), t:CODE.BITS:SHAPE:HEX for a tensor on the CPU, m:CODE.BITS:SHAPE:HEX
+ * for one in an object, as tuples hold them, g:CODE.BITS:SHAPE:HEX for one on opencl:0. SHAPE may be
+ * SHAPE/STRIDES. Tensors are printed after the call. */
 #define _POSIX_C_SOURCE 200112L
 #include "script_values.h"
 
 static void show_error(void) { printf("error %s\n", dso_last_error()); }
 
-static void call(dso_any *callee, const char *name) {
+static void call(dso_any *callee, const char *name, int is_kept) {
   dso_any result, args[MOST_ARGS];
   num_tensors = num_made = 0;
   int32_t count = read_arguments(args);
@@ -30,9 +32,13 @@ static void call(dso_any *callee, const char *name) {
     show_error();
   } else {
     show(&result);
-    dso_release(&result);
+    if (is_kept) slots[num_slots++] = result;
+    else dso_release(&result);
   }
-  for (int i = 0; i < num_tensors; i++) { show_tensor(&tensors[i]->tensor); }
+  for (int i = 0; i < num_tensors; i++) {
+    if (tensors[i]->copy) dso_tensor_copy(&tensors[i]->tensor, tensors[i]->copy);
+    show_tensor(&tensors[i]->tensor);
+  }
   for (int i = 0; i < num_made; i++) dso_object_release(made[i]);
 }
 
@@ -79,8 +85,9 @@ static void run(char *line) {
   char *word = strtok(NULL, " ");
   if (strcmp(verb, "load") == 0) open_tree(dso_load(word, NULL));
   else if (strcmp(verb, "system") == 0) open_tree(dso_system_library(word ? word : ""));
-  else if (strcmp(verb, "call") == 0) call(slot_of(word), strtok(NULL, " "));
-  else if (strcmp(verb, "apply") == 0) call(slot_of(word), NULL);
+  else if (strcmp(verb, "call") == 0) call(slot_of(word), strtok(NULL, " "), 0);
+  else if (strcmp(verb, "keep") == 0) call(slot_of(word), strtok(NULL, " "), 1);
+  else if (strcmp(verb, "apply") == 0) call(slot_of(word), NULL, 0);
   else if (strcmp(verb, "drop") == 0) dso_release(slot_of(word));
   else if (strcmp(verb, "listen") == 0) listen(word);
   else if (strcmp(verb, "weight") == 0)

@@ -16,6 +16,11 @@ struct tensor {
   dso_object object;
   DLTensor tensor;
   int64_t shape[MOST_NDIM], strides[MOST_NDIM];
+  const DLTensor *copy; /* on a device; this is printed with its elements */
+};
+struct bytes {
+  dso_object object;
+  dso_byte_array text;
 };
 struct extents {
   dso_object object;
@@ -159,6 +164,7 @@ static void delete_object(void *self, int flags) {
   struct tensor *tensor = self;
   if (flags & DSO_DELETE_STRONG) {
     if (tensor->object.type_index == DSO_TENSOR) free(tensor->tensor.data);
+    if (tensor->object.type_index == DSO_BYTES) free((void *)((struct bytes *)self)->text.data);
     for (int64_t i = 0; tuple->object.type_index == DSO_ARRAY && i < tuple->size; i++)
       dso_release(&tuple->items[i]);
   }
@@ -196,6 +202,25 @@ static struct tensor *read_tensor(char *word) {
   size_t nbytes = self->tensor.strides ? strlen(shape) / 2 : nbytes_of(&self->tensor);
   self->tensor.data = read_bytes(shape, nbytes);
   return self;
+}
+
+static dso_any read_on_device(char *word) {
+  struct tensor *self = read_tensor(word);
+  DLTensor *tensor = &self->tensor;
+  DLDevice device = {4, 0};
+  dso_any copy;
+  if (dso_tensor_new(&copy, device, tensor->dtype, tensor->ndim, tensor->shape) != 0 ||
+      dso_tensor_copy(self->copy = dso_tensor_of(&copy), tensor) != 0)
+    fail(dso_last_error(), word);
+  made[num_made++] = (dso_object *)copy.v_ptr;
+  return copy;
+}
+
+static dso_any read_text(const char *hex) {
+  struct bytes *self = make(sizeof *self, DSO_BYTES);
+  self->text.size = strlen(hex) / 2;
+  self->text.data = read_bytes(hex, self->text.size);
+  return dso_object_value(&self->object);
 }
 
 static dso_any read_shape(char *text) {
@@ -241,6 +266,8 @@ static dso_any read_argument(char *word) {
     case 'b': return dso_bool(word[2] == '1');
     case 's': return dso_string(word + 2);
     case 'o': return *slot_of(word + 2);
+    case 'x': return read_text(word + 2);
+    case 'g': return read_on_device(word + 2);
     case 'h': return read_shape(word + 2);
     case '(': return read_tuple();
     case 't': return dso_tensor(&read_tensor(word + 2)->tensor);
