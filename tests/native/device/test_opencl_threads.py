@@ -65,6 +65,7 @@ source = "__kernel void f(int n) {}"
 module = runtime.DeviceModule("opencl", source, "cl", [runtime.FunctionInfo("f", ["int32"])])
 kernel, x = module["f"], runtime.empty((4,), "float32", runtime.Device("opencl", 0))
 kernel(1)
+runtime.Device("opencl", 0).sync()  # a thread of the driver that opens a library cannot be forked
 reader, writer = os.pipe()
 child = os.fork()
 if child == 0:
