@@ -16,7 +16,7 @@ from runtime.modules.vm import load
 from runtime.serial.serializer import serialize
 from runtime.serial.stream import Reader, Writer, read_chunk
 
-from ..support.payloads import assert_equal
+from ..support.both_readers import assert_equal
 from ..support.vm_assembler import STR, Code, Program, call, const, packed, ret
 from ..support.vm_programs import Operators
 

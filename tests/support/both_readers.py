@@ -1,17 +1,23 @@
-"""Python's reader of blobs and libdso's in one process: each describes what it accepts."""
+"""Python's readers of blobs and libdso's in one process: each describes what it accepts."""
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import re
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 from zlib import crc32
 
 import runtime
 from runtime.blob import Blob, Entry, parse, parse_symbol, structure_of
+from runtime.registry import find_loader
+from runtime.serial.stream import Reader
 
+from ..fuzz.edited_inputs import Seed, edit_binary
 from .libdso import compile_shared
 from .paths import C_SOURCES
 
@@ -28,10 +34,13 @@ class NativeReader:
         self._library.read_any.restype = ctypes.c_char_p
         self._library.fail_at.restype = ctypes.c_long
 
-    def read(self, what: str, data: bytes, manifest: bytes | None = None) -> str:
-        """Describe an input, or the error."""
+    def read(
+        self, what: str, data: bytes, manifest: bytes | None = None, *, key: str = "", last: int = 0
+    ) -> str:
+        """Describe an input, or the payload of a key, or the error."""
         sizes = [ctypes.c_size_t(len(data)), ctypes.c_size_t(len(manifest or b""))]
-        text = self._library.read_any(what.encode(), data, sizes[0], manifest, sizes[1])
+        given = (what.encode(), data, sizes[0], manifest, sizes[1], key.encode() or None, last)
+        text = self._library.read_any(*given)
         assert text is not None, "a reference to the bytes remains"
         return _without_fix(text.decode("utf-8", "surrogateescape"))
 
@@ -43,11 +52,7 @@ class NativeReader:
 
 def read_in_python(what: str, data: bytes, manifest: bytes | None = None) -> str:
     """The same with Python's reader."""
-    try:
-        return _without_fix(_READ[what](data, manifest))
-    except runtime.PackerError as error:
-        text = f"{type(error).__name__}: {error}".encode("utf-8", "surrogateescape").split(b"\0")[0]
-        return _without_fix(text.decode("utf-8", "surrogateescape"))
+    return _outcome(lambda: _READ[what](data, manifest))
 
 
 def is_refused(description: str) -> bool:
@@ -55,9 +60,81 @@ def is_refused(description: str) -> bool:
     return re.match(r"\w+Error: ", description) is not None
 
 
+def _outcome(read: Callable[[], str]) -> str:
+    try:
+        return _without_fix(read())
+    except runtime.PackerError as error:
+        return _without_fix(_cut(f"{type(error).__name__}: {error}"))
+
+
+def _cut(text: str) -> str:
+    """C's functions take a text up to its first NUL."""
+    data = text.encode("utf-8", "surrogateescape").partition(b"\0")[0]
+    return data.decode("utf-8", "surrogateescape")
+
+
 def _without_fix(text: str) -> str:
     """Without the fix: each reader says in its language how to register a loader, or read bytes."""
     return re.sub(r"(; known: |; read \.raw).*", "", text)
+
+
+# ---- Payloads
+
+
+@functools.cache
+def _native() -> NativeReader:
+    return NativeReader(Path(tempfile.mkdtemp(prefix="payloads-")))
+
+
+def assert_equal(
+    key: str, payloads: Sequence[bytes], dialect: str = "tvm", is_last: bool = True
+) -> list[str]:
+    """Compare what both read of each payload, and return what they say."""
+    said = []
+    for payload in payloads:
+        said.append(_outcome(functools.partial(_read_payload, key, payload, dialect, is_last)))
+        assert _native().read(dialect, payload, key=key, last=is_last) == said[-1], payload
+    return said
+
+
+def mutants(payload: bytes, count: int, seed: int) -> list[bytes]:
+    """Copies with one to three edits."""
+    random, start = Random(seed), Seed(payload)
+    made = []
+    for _ in range(count):
+        edited = start
+        for _ in range(random.randint(1, 3)):
+            edited = edit_binary(random, edited, [start])
+        made.append(edited.data)
+    return made
+
+
+def _read_payload(key: str, payload: bytes, dialect: str, is_last: bool) -> str:
+    reader = Reader(payload, where="payload", dialect=dialect)
+    reader.last_entry = is_last
+    module = find_loader(key)(reader)
+    return f"{module.type_key} {reader.offset}{_describe_module(module)}"
+
+
+def _describe_module(module: Any) -> str:
+    names = module.function_names()
+    parts = [f"|{_cut(name)}:{_cut(_signature(module, name))}" for name in names]
+    for name, tensor in module.own_weights.items():
+        parts.append(f"|{_cut(name)}={','.join(map(str, (*tensor.dtype_code, *tensor.shape)))}")
+    return "".join(parts)
+
+
+def _signature(module: Any, name: str) -> str:
+    if isinstance(module, runtime.DeviceModule):
+        info = module.functions[name]
+        tags = [t for t in info.launch_param_tags if not t.startswith("paramWriteAccess:")]
+        types = [f"{type_} arg{i}" for i, type_ in enumerate(info.arg_types)]
+        return f"void({', '.join(types + tags)})"
+    signature: Callable[[str], str] | None = getattr(module, "signature", None)
+    return signature(name).removeprefix(name) if signature else ""
+
+
+# ---- Blobs, symbols and parameters
 
 
 def _read_blob(dialect: str) -> Callable[[bytes, bytes | None], str]:
@@ -87,10 +164,11 @@ def _describe(blob: Blob) -> str:
 
 def _describe_entry(entry: Entry) -> str:
     text = f"{entry.key} {entry.offset} {entry.nbytes}"
-    if entry.module is None:
-        return text
-    names = [name.partition("\0")[0] for name in entry.module.function_names()]
-    return f"{text} is {entry.module.type_key}:" + "".join(f" {name}" for name in names)
+    return (
+        text
+        if entry.module is None
+        else f"{text} is {entry.module.type_key}{_describe_module(entry.module)}"
+    )
 
 
 def _read_params(data: bytes, _manifest: bytes | None) -> str:

@@ -13,8 +13,8 @@ import runtime
 from runtime.serial.stream import Writer
 from runtime.tensors.ndarray import write_named_arrays
 
+from ...support.both_readers import assert_equal, mutants
 from ...support.dso_script import assert_same, text_of
-from ...support.payloads import assert_equal, mutants
 
 KEY = "const_loader"
 CONSTANTS = {"a": np.arange(5, dtype="int8"), "b": np.ones((2, 3), "float32"), "": np.zeros(0)}

@@ -15,10 +15,10 @@ from runtime import DeviceModule, FunctionInfo
 from runtime.modules.device import LAYOUTS, Shader
 from runtime.serial.stream import Writer
 
+from ...support.both_readers import assert_equal, mutants
 from ...support.dso_script import assert_same, tensor
 from ...support.opencl_kernels import SCALE, SCALE_SOURCE, kernels
 from ...support.paths import GOLDEN
-from ...support.payloads import assert_equal, mutants
 
 INFOS = [
     FunctionInfo("scale", ("handle", "float32x4", "bool", "int8"), ("blockIdx.x", "threadIdx.x")),

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 
-from ...support.payloads import assert_equal, mutants
+from ...support.both_readers import assert_equal, mutants
 from ...support.vm_assembler import SHAPE, Program, doubling
 from ..vm.test_vm_bytecode import BYTECODE_ROWS, TABLE_ROWS, make_program
 

@@ -11,7 +11,7 @@ from runtime.modules.vm import VMExecutable, loader
 from runtime.serial.serializer import serialize
 from runtime.serial.stream import Reader, Writer, read_chunk
 
-from ...support.payloads import assert_equal, mutants
+from ...support.both_readers import assert_equal, mutants
 from ...support.vm_assembler import *
 from ...support.vm_programs import Operators
 from ..vm.test_vm_bytecode import make_program

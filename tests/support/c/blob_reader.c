@@ -1,4 +1,5 @@
-/* libdso's reader of blobs, for tests/support/both_readers.py: describes what it accepts. */
+/* libdso's readers of blobs and payloads, for tests/support/both_readers.py: describe what they
+ * accept. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +10,16 @@
 #include "blob/blob.h"
 #include "module/loaders.h"
 
-static int add_name(void *context, const char *name, const char *signature) {
-  (void)signature;
-  text_format(context, " %s", name);
+static int add_function(void *context, const char *name, const char *signature) {
+  text_format(context, "|%s:%s", name, signature != NULL ? signature : "");
+  return 0;
+}
+
+static int add_weight(void *context, const char *name, const DLTensor *tensor) {
+  DLDataType dtype = tensor->dtype;
+  text_format(context, "|%s=%d,%d,%d", name, dtype.code, dtype.bits, dtype.lanes);
+  for (int i = 0; i < tensor->ndim; i++)
+    text_format(context, ",%lld", (long long)tensor->shape[i]);
   return 0;
 }
 
@@ -26,15 +34,20 @@ static void add_error(struct text *out) {
   text_format(out, "%s: %s", kind, message);
 }
 
+static void add_module(struct text *out, dso_module *module) {
+  const struct module_type *type = module->type;
+  if ((type->visit_functions && type->visit_functions(module, add_function, out) != 0) ||
+      (type->visit_weights && type->visit_weights(module, add_weight, out) != 0))
+    add_error(out);
+}
+
 static void add_entry(struct text *out, const struct blob_entry *entry) {
   text_format(out, "%.*s %zu %zu", (int)entry->key.size, entry->key.data, entry->offset,
               entry->nbytes);
   if (entry->module != NULL) {
     dso_module *module = module_of_object(entry->module);
-    text_format(out, " is %s:", module->type_key);
-    if (module->type->visit_functions != NULL &&
-        module->type->visit_functions(module, add_name, out) != 0)
-      add_error(out);
+    text_format(out, " is %s", module->type_key);
+    add_module(out, module);
   }
   text_add(out, "\n", 1);
 }
@@ -91,9 +104,22 @@ static void read_params(const void *bytes, size_t nbytes, struct text *out) {
   named_arrays_clear(&arrays);
 }
 
-/* Return the text, which the next call frees, or NULL if something still refers to the bytes. */
+static void read_payload(struct reader *reader, const char *key, struct text *out) {
+  struct span type_key = {key, strlen(key)};
+  dso_object *module;
+  reader->path = NULL;
+  reader->where = "payload";
+  if (loaders.load(NULL, type_key, reader, &module) == 1) {
+    text_format(out, "%s %zu", module_of_object(module)->type_key, reader->offset);
+    add_module(out, module_of_object(module));
+    object_release(module);
+  } else add_error(out);
+}
+
+/* Return the text, which the next call frees, or NULL if something still refers to the bytes. With
+ * a key, they are its payload, and maybe the last one. */
 const char *read_any(const char *what, const void *bytes, size_t nbytes, const void *manifest,
-                     size_t manifest_nbytes) {
+                     size_t manifest_nbytes, const char *key, int is_last) {
   static struct text out;
   void *copy = copy_of(bytes, nbytes), *text = copy_of(manifest, manifest_nbytes);
   text_free(&out);
@@ -105,7 +131,9 @@ const char *read_any(const char *what, const void *bytes, size_t nbytes, const v
   if (strcmp(what, "params") == 0) read_params(copy, nbytes, &out);
   else {
     if (strcmp(what, "tvm-ffi") == 0) reader.dialect = DIALECT_TVM_FFI;
-    if (strcmp(what, "symbol") != 0 || blob_skip_header(&reader) == 0)
+    reader.is_last_entry = is_last;
+    if (key != NULL) read_payload(&reader, key, &out);
+    else if (strcmp(what, "symbol") != 0 || blob_skip_header(&reader) == 0)
       read_blob(&reader, span, &out);
     else add_error(&out);
   }
