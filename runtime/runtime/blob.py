@@ -293,7 +293,7 @@ def _parse(
     check_dialect(dialect)
     body = data[HEADER_NBYTES:] if is_symbol else data
     is_sized = dialect == "tvm-ffi"
-    payloads = Payloads(body, dialect, path, where, is_complete=is_sized or manifest is not None)
+    payloads = Payloads(body, dialect, path, where, is_sized or manifest is not None)
     entries, row_ptr, indices = parse_blob(
         *(data, dialect, path, where, manifest, structure, payloads.load, is_symbol, True)
     )

@@ -41,7 +41,7 @@ def tree_of(library: Library, node: Module) -> Module:
         what = f"both {' and '.join(blobs)}, expected one of them"
         raise LibraryLoadError(f"{library.path}: {what}", path=library.path, reason="blob")
     ((symbol, data),) = blobs.items()
-    root = LazyTree(library, symbol, data).load(structure, node)
+    root = LazyTree(library, symbol, data).parse(structure, node)
     if library.data(LIBRARY_METADATA) is not None:
         root._described_by = library
     return root
@@ -54,37 +54,32 @@ def with_key(root: Module | None) -> Module | None:
     return root
 
 
-class LazyTree:
+class LazyTree(Payloads):
     """A parsed blob, until its modules are made.
 
-    `load` makes the modules that cannot wait: the root, libraries in the tree, and modules of types
+    `parse` makes modules that cannot wait: the root, libraries in the tree, and modules of types
     that were registered in Python, whose loaders know the sizes of their payloads. `link` makes the
     others, when the imports of the root are first requested, so that a process that calls host code
     does not import their types. Nothing refers from here to the root, which refers to this.
     """
 
     def __init__(self, library: Library, symbol: str, data: memoryview) -> None:
-        self._path = library.path
-        self._symbol = symbol
-        self._dialect = BLOB_SYMBOLS[symbol]
         self._data = data
         self._manifest = library.data(MANIFEST)
-        self._payloads = Payloads(
-            data[HEADER_NBYTES:],
-            self._dialect,
-            library.path,
-            symbol,
-            is_complete=self._manifest is not None or self._dialect == "tvm-ffi",
-            has_pieces=getattr(library, "pieces", None) is not None,
+        dialect = BLOB_SYMBOLS[symbol]
+        is_complete = self._manifest is not None or dialect == "tvm-ffi"
+        has_pieces = getattr(library, "pieces", None) is not None
+        super().__init__(
+            data[HEADER_NBYTES:], dialect, library.path, symbol, is_complete, has_pieces
         )
         self._library: Module | None = None  # the node of the host code, unless it is the root
         self._root_place = -1  # among the entries, unless the library is the root
 
-    def load(self, structure: int | None, node: Module) -> Module:
+    def parse(self, structure: int | None, node: Module) -> Module:
         """Parse the blob, and return the root; `node` is that of the host code."""
-        where = self._dialect, self._path, self._symbol, self._manifest, structure
         self._entries, self._row_ptr, self._indices = parse_blob(
-            self._data, *where, self._payloads.load, True, False
+            *(self._data, self._dialect, self._path, self._where, self._manifest, structure),
+            *(self.load, True, False),
         )
         encrypted = tuple(entry[3] for entry in self._entries if entry[0] == "encrypted")
         for i, (key, offset, nbytes, made, is_carried) in enumerate(self._entries):
@@ -109,7 +104,7 @@ class LazyTree:
         self._root_place = place
         key, offset, nbytes, made, is_carried = self._entries[place]
         self._entries[place] = key, offset, nbytes, None, is_carried
-        return self._payloads.module(key, offset, nbytes, made, is_carried)
+        return self.module(key, offset, nbytes, made, is_carried)
 
     def link(self, root: Module) -> None:
         """Make the modules that wait, and give all their imports; once, in any thread."""
@@ -121,7 +116,7 @@ class LazyTree:
             entries = []
             for place, (key, offset, nbytes, made, is_carried) in enumerate(self._entries):
                 known = root if place == self._root_place else made
-                module = self._payloads.module(key, offset, nbytes, known, is_carried)
+                module = self.module(key, offset, nbytes, known, is_carried)
                 entries.append(Entry(key, module, offset, nbytes))
             blob = Blob(entries, self._row_ptr, self._indices, dialect=self._dialect)
             link_tree(blob, self._library or root)

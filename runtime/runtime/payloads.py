@@ -35,7 +35,6 @@ class Payloads:
         dialect: str,
         path: str | None,
         where: str,
-        *,
         is_complete: bool,
         has_pieces: bool = False,
     ) -> None:
