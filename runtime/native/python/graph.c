@@ -1,8 +1,9 @@
 /* Graph: a checked graph, which has an executor from `bind` on.
  *
- * Operators are objects of callback.c: functions of a library are called without Python. They belong to
- * the executor; the collector visits their callables through it, since an operator in Python may
- * hold the executor. */
+ * Operators are objects of callback.c: functions of a library are called without Python. They
+ * belong to the executor; the collector visits their callables through it, since an operator in
+ * Python may hold the executor. One file: every function reads the object's fields, which no
+ * other file knows. */
 #define _GNU_SOURCE
 #include "python/graph.h"
 
@@ -257,9 +258,8 @@ static void release_values(dso_any *values, int32_t count) {
 }
 
 /* Operators run without the GIL; the other functions change what a run reads, so they keep it. */
-static int invoke(Graph *self, const char *name, const dso_any *args, int32_t count,
-                  dso_any *result) {
-  dso_safe_call call = graph_function_find(name);
+static int invoke(Graph *self, dso_safe_call call, const char *name, const dso_any *args,
+                  int32_t count, dso_any *result) {
   int status, is_run = strcmp(name, "run") == 0 || strcmp(name, "debug_get_output") == 0;
   if (!is_run) return call(self->executor, args, count, result);
   Py_BEGIN_ALLOW_THREADS
@@ -277,7 +277,8 @@ static int check_bound(const Graph *self) {
 static PyObject *graph_call(Graph *self, PyObject *const *args, Py_ssize_t count) {
   dso_any values[MOST_ARGS], result = {.type_index = DSO_NONE};
   const char *name = count > 0 ? PyUnicode_AsUTF8(args[0]) : NULL;
-  if (name == NULL || count > MOST_ARGS + 1 || graph_function_find(name) == NULL)
+  dso_safe_call call = name != NULL ? graph_function_find(name) : NULL;
+  if (call == NULL || count > MOST_ARGS + 1)
     return PyErr_Format(PyExc_TypeError, "call: expected a function's name and its arguments");
   if (check_bound(self) != 0) return NULL;
   int32_t num_args = 0;
@@ -287,7 +288,7 @@ static PyObject *graph_call(Graph *self, PyObject *const *args, Py_ssize_t count
   if (num_args == count - 1) {
     const struct source source = {.callable = (PyObject *)self, .is_result = 1};
     uint64_t raised = raised_count();
-    int status = invoke(self, name, values, num_args, &result);
+    int status = invoke(self, call, name, values, num_args, &result);
     made = status == 0 ? convert_value(&source, &result) : raise_native_error(name, raised);
     if (status == 0) exception_discard();
     if (result.type_index >= DSO_OBJECT) object_release(result.v_ptr);

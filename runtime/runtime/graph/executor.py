@@ -8,7 +8,8 @@
     executor.get_output(0).numpy()                        # a view: the next run writes over it
 
 Every method is also a function of the module: ``executor["set_input"]("data", array)``,
-``executor["run"]()``. One class, since TVM's GraphModule has these methods, by the same names.
+``executor["run"]()``. One class and one file, since TVM's GraphModule has these methods, by the
+same names.
 """
 
 from __future__ import annotations
