@@ -1,4 +1,4 @@
-"""Image: a file as the dynamic loader maps it; every read is checked against the file's size."""
+"""Image: a file as the dynamic loader maps it, with its path for messages."""
 
 from __future__ import annotations
 
@@ -6,27 +6,22 @@ import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from runtime import elf
+from runtime.elf import ElfImage
 from runtime.error import LibraryLoadError, PackerError
 
-from .structures import P_TYPES, PF_R, PF_W, PF_X, PT_LOAD, ProgramHeader, layout_of
+from .structures import P_TYPES, PF_R, PF_W, PF_X, Header
 
 if TYPE_CHECKING:
     from .symbol_table import Symbol
 
-_MAX_SEGMENTS = 4096
 
+class Segment(elf.Segment):
+    """One program header, shown as by readelf."""
 
-class Segment(NamedTuple):
-    """One program header; `nbytes` is its size in the file, `memory_nbytes` its size loaded."""
-
-    type: int
-    flags: int
-    offset: int
-    address: int
-    nbytes: int
-    memory_nbytes: int
+    __slots__ = ()
 
     @property
     def type_name(self) -> str:
@@ -44,53 +39,22 @@ class Segment(NamedTuple):
         return self._asdict() | {"type": self.type_name, "flags": self.access}
 
 
-class Image:
-    """A shared object, read through its program headers.
+class Image(ElfImage):
+    """A shared object.
 
     A read outside the file raises LibraryLoadError. `problems` receives what `reading` catches.
     `path` is for messages; `machine` is the ELF name, lower case.
     """
 
+    segments: list[Segment]  # type: ignore[assignment]
+
     def __init__(self, data: memoryview, path: str, problems: list[str]) -> None:
-        self.data = data
         self.path = path
         self.problems = problems
-        self._structs = _structs()
-        self.header = self.structure("Elf_Ehdr", 0, "ELF header")
-        self._structs.create_advanced_structs(self.header.e_type, self.header.e_machine)
-        self.machine_number = int.from_bytes(data[18:20], "little")
-        self.machine = str(self.header.e_machine).removeprefix("EM_").lower()
-        self.segments = list(self._read_segments())
-
-    def structure(self, name: str, offset: int, where: str) -> Any:
-        """Parse one structure of the file, by its name, from pyelftools."""
-        structure = getattr(self._structs, name)
-        return structure.parse(bytes(self.slice(offset, structure.sizeof(), where)))
-
-    def slice(self, offset: int, nbytes: int, where: str) -> memoryview:
-        """Return bytes of the file by their offset."""
-        if nbytes > len(self.data) - offset:
-            text = f"{nbytes:#x} bytes at offset {offset:#x}, expected inside the file of "
-            raise self.error(f"{where}: {text}{len(self.data):#x} bytes", "truncated")
-        return self.data[offset : offset + nbytes]
-
-    def offset_of(self, address: int, nbytes: int, where: str) -> int:
-        """Return the file offset that a load maps to an address, inside one segment."""
-        load = self._segment_at(address, nbytes)
-        if load is None:
-            text = f"{nbytes:#x} bytes at address {address:#x}, expected inside one PT_LOAD"
-            raise self.error(f"{where}: {text} with file bytes")
-        return load.offset + address - load.address
-
-    def at(self, address: int, nbytes: int, where: str) -> memoryview:
-        """Return the file bytes at an address."""
-        return self.slice(self.offset_of(address, nbytes, where), nbytes, where)
-
-    def rest_at(self, address: int, where: str) -> memoryview:
-        """Return all file bytes from an address to the end of its segment."""
-        load = self._segment_at(address, 0)
-        nbytes = load.address + load.nbytes - address if load else 0
-        return self.at(address, nbytes, where)
+        super().__init__(data)
+        self.segments = [Segment(*segment) for segment in self.segments]
+        self.header = Header(*self._header)
+        self.machine = machine_name(self.machine_number)
 
     def data_of(self, symbol: Symbol) -> memoryview:
         """Return the bytes of a data symbol, which must be in a read-only segment."""
@@ -100,7 +64,7 @@ class Image:
         if symbol.size == 0:
             raise self.error(f"{where}: size 0, expected data", "blob")
         data = self.at(symbol.address, symbol.size, symbol.name)
-        load = self._segment_at(symbol.address, symbol.size)
+        load = self._load_at(symbol.address, symbol.size)
         if load is not None and load.flags & PF_W:
             raise self.error(f"{where}: in a writable segment, expected a read-only one", "blob")
         return data
@@ -121,31 +85,13 @@ class Image:
         """Structure the message of an error, without the path."""
         self.problems.append(error.message.removeprefix(f"{self.path}: "))
 
-    def _segment_at(self, address: int, nbytes: int) -> Segment | None:
-        for load in self.segments:
-            if load.type == PT_LOAD and 0 <= address - load.address <= load.nbytes - nbytes:
-                return load
-        return None
 
-    def _read_segments(self) -> Iterator[Segment]:
-        header, layout = self.header, layout_of(ProgramHeader)
-        size = layout.size
-        if header.e_phentsize != size or header.e_phnum > _MAX_SEGMENTS:
-            found = f"{header.e_phnum} of {header.e_phentsize} bytes"
-            text = f"program headers, expected at most {_MAX_SEGMENTS} of {size} bytes"
-            raise self.error(f"ELF header: {text}, found {found}")
-        table = self.slice(header.e_phoff, header.e_phnum * size, "program headers")
-        for p_type, flags, offset, address, _, nbytes, memory, _ in layout.iter_unpack(table):
-            yield Segment(p_type, flags, offset, address, nbytes, memory)
+def machine_name(number: int) -> str:
+    """Return the name of a processor in ELF, lower case, as ``"x86_64"``."""
+    from elftools.elf.enums import ENUM_E_MACHINE  # slow to import
 
-
-def _structs() -> Any:
-    """The structures of ELF-64 that pyelftools declares."""
-    from elftools.elf.structs import ELFStructs
-
-    structs = ELFStructs(little_endian=True, elfclass=64)
-    structs.create_basic_structs()
-    return structs
+    names = {number: name for name, number in ENUM_E_MACHINE.items()}
+    return str(names.get(number, number)).removeprefix("EM_").lower()
 
 
 def map_file(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> memoryview:

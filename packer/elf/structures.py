@@ -1,14 +1,17 @@
 """ELF-64 structures, as the gABI names them (System V ABI, chapters 4 and 5): read and written.
 
-The one table of ELF structures and constants. Little-endian files only. A structure is a tuple of
-its fields; `unpack` and `pack` are inverse. `layout_of` serves readers of large tables, which take
-the bytes apart without a tuple for each structure.
+The numbers that a load reads are in `runtime.elf`, the others here. Little-endian files only. A
+structure is a tuple of its fields; `unpack` and `pack` are inverse. `layout_of` serves readers of
+large tables, which take the bytes apart without a tuple for each structure.
 """
 
 from __future__ import annotations
 
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from runtime import elf
+from runtime.elf import *  # noqa: F403  (structures.PT_LOAD is runtime.elf.PT_LOAD)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,9 +27,7 @@ ET_REL, ET_DYN = 1, 3
 E_TYPES = {2: "a program", ET_DYN: "a shared library or program"}
 
 # Program headers
-PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_PHDR = 1, 2, 4, 6
-PT_GNU_STACK, PT_GNU_RELRO, PT_GNU_PROPERTY = 0x6474E551, 0x6474E552, 0x6474E553
-PF_X, PF_W, PF_R = 1, 2, 4
+PT_NOTE, PT_PHDR, PT_GNU_RELRO, PT_GNU_PROPERTY = 4, 6, 0x6474E552, 0x6474E553
 # p_type, sh_type, st_info, st_other and st_shndx below are named as readelf prints them.
 P_TYPES = {
     **dict(enumerate(("NULL", "LOAD", "DYNAMIC", "INTERP", "NOTE", "SHLIB", "PHDR", "TLS"))),
@@ -56,20 +57,21 @@ SH_TYPES = {
 
 # Symbols
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
-STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_SECTION, STT_FILE = range(5)
-STT_COMMON, STT_TLS, STT_GNU_IFUNC = 5, 6, 10
+STT_NOTYPE, STT_OBJECT, STT_SECTION, STT_FILE = 0, 1, 3, 4
+STT_COMMON, STT_TLS = 5, 6
 STV_DEFAULT, STV_HIDDEN, STV_PROTECTED = 0, 2, 3
 ST_TYPES = {0: "NOTYPE", 1: "OBJECT", 2: "FUNC", 3: "SECTION", 4: "FILE", 5: "COMMON", 6: "TLS"}
-ST_TYPES |= {STT_GNU_IFUNC: "IFUNC"}
+ST_TYPES |= {elf.STT_GNU_IFUNC: "IFUNC"}
 ST_BINDS = {0: "LOCAL", 1: "GLOBAL", 2: "WEAK", 10: "UNIQUE"}
 ST_VISIBILITIES = ("DEFAULT", "INTERNAL", "HIDDEN", "PROTECTED")
 ST_SECTIONS = {SHN_UNDEF: "UND", 0xFFF1: "ABS", 0xFFF2: "COM"}
 VERSYM_HIDDEN, VER_FLG_BASE = 0x8000, 1  # LSB, Symbol Version Table
 
 # Dynamic section
-DT_NULL, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SYMENT = 0, 4, 5, 6, 10, 11
-DT_SONAME = 14
-DF_TEXTREL, DF_BIND_NOW, DF_1_NOW = 4, 8, 1
+DT_SYMENT = 11
+DT_BIND_NOW, DT_FLAGS_1, DF_BIND_NOW, DF_1_NOW = 24, 0x6FFFFFFB, 8, 1
+DT_VERSYM, DT_VERNEED, DT_VERDEF = 0x6FFFFFF0, 0x6FFFFFFE, 0x6FFFFFFC
+DT_AUDIT, DT_DEPAUDIT, DT_FILTER, DT_AUXILIARY = 0x6FFFFEFC, 0x6FFFFEFB, 0x7FFFFFFF, 0x7FFFFFFD
 
 # Notes (Linux Extensions to gABI, Program Property)
 NT_VERSION, NT_GNU_PROPERTY_TYPE_0 = 1, 5
@@ -140,19 +142,24 @@ class DynamicTag(NamedTuple):
     d_val: int
 
 
-# Without a tuple: Elf64_Rela (r_offset, r_info, r_addend); Elf64_Nhdr (n_namesz, n_descsz,
+# Without a tuple: Elf64_Rela (r_offset, r_info, r_addend); Elf64_Verneed (vn_version, vn_cnt,
+# vn_file, vn_aux, vn_next), Elf64_Vernaux (vna_hash, vna_flags, vna_other, vna_name, vna_next),
+# Elf64_Verdef (vd_version, vd_flags, vd_ndx, vd_cnt, vd_hash, vd_aux, vd_next), Elf64_Verdaux
+# (vda_name, vda_next); Elf64_Nhdr (n_namesz, n_descsz,
 # n_type), which the name and the description follow, each padded; and a property of a
 # NT_GNU_PROPERTY_TYPE_0 note (pr_type, pr_datasz), which its data follow, padded to 8 bytes.
-RELOCATION, NOTE, PROPERTY = Struct("<QQq"), Struct("<III"), Struct("<II")
+VERNEED, VERNAUX = Struct("<HHIII"), Struct("<IHHII")
+VERDEF, VERDAUX = Struct("<HHHHIII"), Struct("<II")
+NOTE, PROPERTY = Struct("<III"), Struct("<II")
 
 Structure = TypeVar("Structure", Header, ProgramHeader, SectionHeader, SymbolEntry, DynamicTag)
 
 _LAYOUTS: dict[type, Struct] = {
-    Header: Struct("<16sHHIQQQIHHHHHH"),
-    ProgramHeader: Struct("<IIQQQQQQ"),
-    SectionHeader: Struct("<IIQQQQIIQQ"),
-    SymbolEntry: Struct("<IBBHQQ"),
-    DynamicTag: Struct("<qQ"),
+    Header: elf.HEADER,
+    ProgramHeader: elf.PROGRAM_HEADER,
+    SectionHeader: elf.SECTION_HEADER,
+    SymbolEntry: elf.SYMBOL,
+    DynamicTag: elf.TAG,
 }
 
 

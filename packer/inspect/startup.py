@@ -7,6 +7,8 @@ from itertools import islice
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from runtime import elf
+
 from ..machine import BY_NUMBER, Relocations
 from .report import Constructor, Symbols
 
@@ -26,7 +28,7 @@ def read_constructors(image: Image, dynamic: Dynamic, symbols: Symbols) -> tuple
     name proves nothing.
     """
     found: list[Constructor] = []
-    if init := dynamic.value("DT_INIT"):
+    if init := image.value(elf.DT_INIT):
         found.append(Constructor("init", init, None))
     with image.reading():
         found.extend(_read_init_array(image, dynamic))
@@ -41,8 +43,8 @@ def read_constructors(image: Image, dynamic: Dynamic, symbols: Symbols) -> tuple
 
 def _read_init_array(image: Image, dynamic: Dynamic) -> Iterator[Constructor]:
     """Return the values of DT_INIT_ARRAY after relocation; in the file they may be zeros."""
-    start = dynamic.value("DT_INIT_ARRAY")
-    data = dynamic.table("DT_INIT_ARRAY", "DT_INIT_ARRAYSZ")
+    start = image.value(elf.DT_INIT_ARRAY)
+    data = image.table(elf.DT_INIT_ARRAY, elf.DT_INIT_ARRAYSZ, "DT_INIT_ARRAY")
     if not data:
         return
     types = _relocations_of(image)

@@ -136,7 +136,7 @@ def _text(shown: str) -> str:
 def _entries(data: bytes) -> list[int]:
     """Return the addresses of the functions that the loader calls."""
     image = Image(memoryview(data))
-    machine = machines()[image.machine]
+    machine = machines()[image.machine_number]
     found = [call for _, _, _, call in called_functions(image)]
     addresses = (
         call if isinstance(call, int) or call is None else relative_value(image, machine, call)

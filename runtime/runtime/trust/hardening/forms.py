@@ -32,7 +32,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from .image import EM_AARCH64, EM_RISCV, EM_X86_64, PACKED, PF_W, PF_X
+from ...elf import EM_AARCH64, EM_RISCV, EM_X86_64, PF_W, PF_X
+from .image import PACKED
 from .unwinding import describes_own_code
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class StartUp:
 
     def _match(self, form: str, address: int, name: str) -> None:
         reason = OwnCodeError("is not the start-up code of a known compiler")
-        for pieces in _alternatives(self._image.machine, form):
+        for pieces in _alternatives(self._image.machine_number, form):
             found = self._holes(pieces, address)
             if found is None:
                 continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import image as elf
+from ... import elf
 from .forms import OwnCodeError, StartUp, called, machines, relative_value
 from .image import Image, Relocation
 
@@ -37,6 +37,13 @@ SYSTEM = (
     *("libc.so", "libc.musl-*.so.1", "ld-musl-*.so.1"),
 )
 
+_TAG_NAMES = {
+    elf.DT_INIT: "DT_INIT",
+    elf.DT_FINI: "DT_FINI",
+    elf.DT_INIT_ARRAY: "DT_INIT_ARRAY",
+    elf.DT_FINI_ARRAY: "DT_FINI_ARRAY",
+    elf.DT_PREINIT_ARRAY: "DT_PREINIT_ARRAY",
+}
 # Functions that the loader calls: rule, form, tag of the function or array, tag of its size.
 _CALLED = (
     ("constructors", "init", elf.DT_INIT, None),
@@ -146,7 +153,7 @@ def _needed(image: Image, rules: Rules) -> Iterator[Violation]:
 def _resolvers(image: Image) -> Iterator[Violation]:
     """Resolvers run when the loader binds their symbol, or the relocation that names them."""
     hint = "compile without target_clones and the attribute ifunc"
-    machine = machines().get(image.machine)
+    machine = machines().get(image.machine_number)
     found = image.has_relocation(machine.resolved) if machine is not None else None
     if found is not None:
         name = image.name_at(found.addend)
@@ -166,7 +173,7 @@ def _start_up_names(image: Image) -> Iterator[Violation]:
 
 def _functions(image: Image) -> Iterator[Violation]:
     """Compare the functions that the loader calls with the functions that compilers add."""
-    machine = machines().get(image.machine)
+    machine = machines().get(image.machine_number)
     start_up = StartUp(image, machine) if machine is not None else None
     for index, (rule, where, form, call) in enumerate(called_functions(image)):
         if index == _MAX_CALLED:
@@ -176,7 +183,8 @@ def _functions(image: Image) -> Iterator[Violation]:
         address = call if isinstance(call, int) else None
         try:
             if machine is None or start_up is None:
-                raise OwnCodeError(f"code of machine {image.machine} cannot be examined here")
+                found = f"code of machine {image.machine_number}"
+                raise OwnCodeError(f"{found} cannot be examined here")
             if isinstance(call, Relocation):
                 if call.type in machine.symbolic:
                     raise OwnCodeError(f"calls {image.symbol(call.symbol).name!r}")
@@ -194,14 +202,14 @@ def called_functions(image: Image) -> Iterator[tuple[str, str, str, int | Reloca
     """Iterate over the rule, the place, the form, and the address or the relocation with it."""
     for rule, form, tag, size_tag in _CALLED:
         if size_tag is None:
-            yield from ((rule, elf.TAG_NAMES[tag], form, value) for value in image.values(tag))
+            yield from ((rule, _TAG_NAMES[tag], form, value) for value in image.values(tag))
             continue
         starts, sizes = image.values(tag), image.values(size_tag)
         count = min(sizes[0] // 8, _MAX_CALLED + 1) if starts and sizes else 0
         for index in range(count):
             found = image.relocations_at(starts[0] + 8 * index)
             call = found[0] if len(found) == 1 else None
-            yield rule, f"{elf.TAG_NAMES[tag]}[{index}]", form, call
+            yield rule, f"{_TAG_NAMES[tag]}[{index}]", form, call
 
 
 def _shown(name: str, address: int) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .image import PF_X
+from ...elf import PF_X
 
 if TYPE_CHECKING:
     from .image import Image
