@@ -114,7 +114,7 @@ class Dynamic:
         return SymbolTable(entries, strings, versions, names)
 
     def _count_symbols(self, address: int) -> int:
-        """Count the symbols, also those that only the section header knows."""
+        """Count the symbols, with symbols that only the section header knows."""
         sections = self.sections.of_type(elf.SHT_DYNSYM)
         nbytes = next((s.nbytes for s in sections if s.address == address), 0)
         return max(self.image.num_symbols(), nbytes // size_of(SymbolEntry))

@@ -16,7 +16,8 @@ from runtime.module import Module, preorder
 from runtime.modules import vm
 from runtime.modules.opaque import OpaqueModule
 from runtime.modules.safetensors import SafetensorsModule
-from runtime.modules.vm import VMExecutable, VMFunction, loader
+from runtime.modules.vm import VMExecutable, VMFunction
+from runtime.registry import find_loader
 from runtime.serial.stream import Reader
 from runtime.tensors.safetensors_header import DTYPES
 
@@ -52,7 +53,7 @@ def parsed(root: Module) -> Module:
     if not isinstance(root, OpaqueModule) or root.type_key not in _KEYS:
         return root
     payload = root.payload
-    executable = loader(root.type_key)(Reader(payload, where=root.type_key))
+    executable = find_loader(root.type_key)(Reader(payload, where=root.type_key))
     for imported in root.imported_modules:
         executable.import_module(imported)
     return executable

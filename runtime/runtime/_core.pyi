@@ -303,7 +303,6 @@ def parse_blob(
     structure: int | None,
     load: Callable[[str, int, int, int, bool], tuple[Module, int] | None],
     is_symbol: bool,
-    is_eager: bool,
     /,
 ) -> tuple[
     list[tuple[str, int, int, Module | None, bool]],
@@ -329,12 +328,10 @@ def parse_blob(
     load : callable
         ``load(key, start, offset, end, is_last)`` loads a payload that begins at `offset`, of an
         entry that begins at `start`, and returns the module and the payload's end; or None for a
-        type without a loader. It is called for the root, for carried libraries, and for types that
-        libdso does not know.
+        type without a loader. It is called for types that libdso does not know; the payloads of
+        all others were accepted by libdso.
     is_symbol : bool
         True if the nbytes header of a symbol precedes the blob.
-    is_eager : bool
-        True to call `load` for all payloads.
 
     Returns
     -------
@@ -348,6 +345,23 @@ def parse_blob(
     ------
     BlobFormatError
         The bytes break the format. An exception of `load` is passed on.
+    """
+
+def check_payload(
+    data: memoryview,
+    dialect: str,
+    path: str | None,
+    where: str,
+    key: str,
+    start: int,
+    end: int,
+    is_last: bool,
+    /,
+) -> int:
+    """Check a payload of a type that libdso knows, or a params dict file; return its end.
+
+    It begins at `start` of `data`, and ends at `end` at most; `is_last` is true if the bytes end
+    there. Raises BlobFormatError.
     """
 
 def is_provided(name: str, /) -> bool:

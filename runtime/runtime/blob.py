@@ -295,7 +295,7 @@ def _parse(
     is_sized = dialect == "tvm-ffi"
     payloads = Payloads(body, dialect, path, where, is_sized or manifest is not None)
     entries, row_ptr, indices = parse_blob(
-        *(data, dialect, path, where, manifest, structure, payloads.load, is_symbol, True)
+        *(data, dialect, path, where, manifest, structure, payloads.load, is_symbol)
     )
     made = [
         Entry(entry[0], payloads.module(*entry), entry[1], entry[2], is_sized=is_sized)

@@ -79,12 +79,14 @@ class LazyTree(Payloads):
         """Parse the blob, and return the root; `node` is that of the host code."""
         self._entries, self._row_ptr, self._indices = parse_blob(
             *(self._data, self._dialect, self._path, self._where, self._manifest, structure),
-            *(self.load, True, False),
+            *(self.load, True),
         )
         encrypted = tuple(entry[3] for entry in self._entries if entry[0] == "encrypted")
         for i, (key, offset, nbytes, made, is_carried) in enumerate(self._entries):
-            if made is not None:
-                self._entries[i] = key, offset, nbytes, made.tree_node(), is_carried
+            if made is not None or key == "shared_library":
+                module = self.module(key, offset, nbytes, made, is_carried)
+                assert module is not None
+                self._entries[i] = key, offset, nbytes, module.tree_node(), is_carried
         root = self._take_root()
         if root is None:  # the library itself
             root = node

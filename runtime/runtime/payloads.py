@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .abi import IMPORT_TREE_KEY, LIB_KEY
 from .error import LoaderNotFoundError, PackerError
-from .registry import find_loader, forget_offers
+from .registry import decode, find_loader, forget_offers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,12 +44,13 @@ class Payloads:
         self._where = where
         self._is_complete = is_complete
         self._has_pieces = has_pieces
+        self._whole: Reader | None = None
         forget_offers()
 
     def load(
         self, key: str, start: int, offset: int, end: int, is_last: bool
     ) -> tuple[Module, int] | None:
-        """Load a payload, for `_core.parse_blob`; return the module and the payload's end.
+        """Load a payload of a type of Python, for `_core.parse_blob`; return module and end.
 
         Return None for a type without a loader if the payload can be carried, else raise
         LoaderNotFoundError. Raise BlobFormatError if the loader raises an error of another kind.
@@ -83,15 +84,17 @@ class Payloads:
         length = 8 if self._dialect == "tvm-ffi" else 0
         payload = self.reader(offset + 8 + len(key) + length, offset + nbytes)
         if not is_carried:
-            return find_loader(key)(payload)
+            return decode(payload, key)
         from .modules.opaque import OpaqueModule
 
         return OpaqueModule(key, payload.read_raw(payload.remaining))
 
     def reader(self, start: int, end: int) -> Reader:
         """Return a reader of a range of the blob."""
-        from .reader import ProvingReader, Reader
+        if self._whole is None:
+            from .reader import ProvingReader, Reader
 
-        kind = ProvingReader if self._has_pieces else Reader
-        whole = kind(self._body, path=self._path, where=self._where, dialect=self._dialect)
-        return whole.part(start, end)
+            kind = ProvingReader if self._has_pieces else Reader
+            path, where = self._path, self._where
+            self._whole = kind(self._body, path=path, where=where, dialect=self._dialect)
+        return self._whole.part(start, end)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from ._core import prove_copied
+from ._core import check_payload, prove_copied
 from .error import BlobFormatError, shown
 
 TYPE_CHECKING = False
@@ -161,8 +161,18 @@ class Reader:
 
     def part(self, start: int, end: int) -> Reader:
         """Return a reader of a range of these bytes, with the same offsets."""
-        part = type(self)(self._view, path=self.path, where=self.where, dialect=self.dialect)
+        part = object.__new__(type(self))
+        part._view, part.path, part.where = self._view, self.path, self.where
+        part.dialect, part.last_entry = self.dialect, True
         part.offset, part._end = start, end
+        return part
+
+    def accepted(self, type_key: str) -> Reader:
+        """Read a payload that the core accepts; return a reader of it, or raise BlobFormatError."""
+        place = (type_key, self.offset, self._end, self.last_entry)
+        end = check_payload(self._view, self.dialect, self.path, self.where, *place)
+        part = self.part(self.offset, end)
+        self.offset = end
         return part
 
     def read_string(self) -> str:

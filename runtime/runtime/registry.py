@@ -27,7 +27,7 @@ else:
 ENTRY_POINT_GROUP = "dso_packer.loaders"
 
 # The file of runtime/modules for each of our type keys. It is imported on first use, and its
-# loader(type_key) makes the loader.
+# decode(reader, type_key) reads a payload that the core accepted.
 _FAMILIES = {
     "device": (
         *("cuda", "opencl", "hip", "hsaco", "hexagon", "aocl", "sdaccel"),
@@ -46,6 +46,7 @@ _FAMILY_OF = {key: family for family, keys in _FAMILIES.items() for key in keys}
 _ONLY_HERE = {"encrypted": "encrypted"}
 
 _loaders: dict[str, Loader] = {}
+_decoders: dict[str, Callable[[Reader, str], Module]] = {}
 _offers: dict[str, EntryPoint] | None = None  # of installed packages, after the first query
 _functions: dict[str, Callable[..., Any]] = {}  # registered; the core has others
 
@@ -141,15 +142,21 @@ def is_own_type(type_key: str) -> bool:
     return type_key in _FAMILY_OF or type_key.endswith("_json")
 
 
+def decode(reader: Reader, type_key: str) -> Module:
+    """Make the module of one of our types, from a payload that the core accepted."""
+    if type_key not in _decoders:
+        family = _FAMILY_OF.get(type_key) or _ONLY_HERE.get(type_key, "json_runtime")
+        file = __import__(f"{__package__}.modules.{family}", fromlist=["decode"])
+        _decoders[type_key] = file.decode
+    return _decoders[type_key](reader, type_key)
+
+
 def _own_loader(type_key: str) -> Loader | None:
-    family = _FAMILY_OF.get(type_key) or _ONLY_HERE.get(type_key)
-    if family is None and type_key.endswith("_json"):
-        family = "json_runtime"
-    if family is None:
-        return None
-    module = __import__(f"{__package__}.modules.{family}", fromlist=["loader"])
-    loader: Loader = module.loader(type_key)
-    return loader
+    if type_key in _ONLY_HERE:
+        return lambda reader: decode(reader, type_key)
+    if is_own_type(type_key):
+        return lambda reader: decode(reader.accepted(type_key), type_key)
+    return None
 
 
 def _entry_point_loader(type_key: str) -> Loader | None:

@@ -13,7 +13,7 @@ import numpy as np
 import runtime
 from runtime.blob import dump, parse
 from runtime.modules.vm import load as load_vm
-from runtime.modules.vm import loader
+from runtime.registry import find_loader
 from runtime.serial.serializer import serialize
 from runtime.serial.stream import Reader
 
@@ -110,7 +110,7 @@ def trees() -> list[runtime.Module]:
         runtime.MetadataModule(),
         load_vm(Reader(doubling().payload())),
         load_vm(Reader(doubling().version_one(TAGS_0_22).payload())),
-        loader("relax.Executable")(
+        find_loader("relax.Executable")(
             Reader(doubling().version_one(TAGS_0_19, is_framed=True).payload())
         ),
     ]

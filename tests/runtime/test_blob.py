@@ -11,6 +11,7 @@ import pytest
 
 import runtime
 from runtime.blob import MAX_MODULES, dump, link_tree, parse, parse_symbol
+from runtime.registry import find_loader
 
 
 def u64(*values: int) -> bytes:
@@ -273,6 +274,18 @@ def test_payload_of_another_kind_is_refused() -> None:
     constants = runtime.serialize_module_to_bytes(runtime.ConstLoaderModule({}, {"f": []}))
     with pytest.raises(runtime.BlobFormatError):
         parse(constants.replace(text("const_loader"), text("hexagon")))
+
+
+def test_python_reads_no_payload_that_the_core_refuses(monkeypatch) -> None:
+    """Neither in a blob, nor alone: the core's loader is asked first."""
+    monkeypatch.setattr("runtime.registry.decode", lambda *_: pytest.fail("was read"))
+    monkeypatch.setattr("runtime.payloads.decode", lambda *_: pytest.fail("was read"))
+    payloads = {"relax.VMExecutable": u64(7), "cuda": text("ptx")[:-1], "const_loader": u64(1, 9)}
+    for key, payload in payloads.items():
+        with pytest.raises(runtime.BlobFormatError, match="at 0x"):
+            parse(blob(text(key) + payload))
+        with pytest.raises(runtime.BlobFormatError, match="payload at 0x"):
+            find_loader(key)(runtime.Reader(payload, where="payload"))
 
 
 def test_loader_that_raises_is_named_with_its_place() -> None:

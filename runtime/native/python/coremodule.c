@@ -109,8 +109,11 @@ static PyMethodDef core_methods[] = {
     {"crc32", core_crc32, METH_O,
      "crc32($module, data, /)\n--\n\nReturn the CRC-32 of bytes, as zlib computes it."},
     {"parse_blob", core_parse_blob, METH_VARARGS,
-     "parse_blob($module, data, dialect, path, where, manifest, structure, load, is_symbol, "
-     "is_eager, /)\n--\n\nReturn the entries of a blob and its import tree."},
+     "parse_blob($module, data, dialect, path, where, manifest, structure, load, is_symbol, /)"
+     "\n--\n\nReturn the entries of a blob and its import tree."},
+    {"check_payload", core_check_payload, METH_VARARGS,
+     "check_payload($module, data, dialect, path, where, key, start, end, is_last, /)\n--\n\n"
+     "Check a payload of a type of libdso; return its end."},
     {"prove", core_prove, METH_O,
      "prove($module, view, /)\n--\n\n"
      "Verify the bytes of a view, if they are mapped pieces of a library; return the view."},

@@ -1,15 +1,15 @@
 /* A blob, parsed by the same code as in libdso.
  *
- * For a library, libdso's loaders check the payloads of its types; their modules are freed again,
- * since Python makes its modules at their first use. Payloads that Python needs at once (the root,
- * and a library that is carried) and payloads of types that Python registered go to its loaders; so
- * do all payloads if the caller wants all modules. */
+ * libdso's loaders check the payloads of its types; their modules are freed again, since Python
+ * reads the payloads that were accepted when it makes its modules. Payloads of types that Python
+ * registered go to its loaders. */
 #include "python/parse_blob.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/raised.h"
+#include "blob/arrays.h"
 #include "blob/blob.h"
 #include "blob/key.h"
 #include "module/loaders.h"
@@ -19,7 +19,6 @@
 struct parse {
   struct blob blob;
   PyObject *load;      /* the callback for types of Python */
-  int is_eager;        /* it loads all payloads */
   int is_symbol;       /* the nbytes header of a symbol precedes the blob */
   struct proof *proof; /* of the blob, or NULL */
 };
@@ -80,19 +79,9 @@ static int load_in_python(const struct parse *self, struct span key, struct read
   return status;
 }
 
-/* True for the first node. */
-static int is_root(const struct blob *blob) {
-  size_t before = blob->num_entries - 1;
-  return before == 0 || (before == 1 && key_is(blob->entries[0].key, BLOB_IMPORT_TREE));
-}
-
 static int load(void *context, struct span key, struct reader *reader, dso_object **module) {
-  const struct parse *self = context;
-  if (!self->is_eager && !is_root(&self->blob) && !key_is(key, "shared_library")) {
-    int status = loaders.load(loaders.context, key, reader, module);
-    if (status != 0) return status;
-  }
-  return load_in_python(self, key, reader, module);
+  int status = loaders.load(loaders.context, key, reader, module);
+  return status != 0 ? status : load_in_python(context, key, reader, module);
 }
 
 static dso_object *carry(void *context, struct span key, struct span payload, dso_object *owner) {
@@ -203,23 +192,64 @@ static PyObject *parse(struct reader *reader, struct span manifest, PyObject *pa
   return result;
 }
 
+static struct reader reader_of(const Py_buffer *data, const char *dialect, const char *where) {
+  return (struct reader){.bytes = data->buf,
+                         .end = (size_t)data->len,
+                         .where = where,
+                         .proof = proof_of(data->obj),
+                         .dialect = strcmp(dialect, "tvm") == 0 ? DIALECT_TVM : DIALECT_TVM_FFI};
+}
+
 PyObject *core_parse_blob(PyObject *Py_UNUSED(core), PyObject *args) {
   Py_buffer data, manifest;
   const char *dialect, *where;
   PyObject *path, *structure;
   struct parse self = {.load = NULL};
-  if (!PyArg_ParseTuple(args, "y*sOsz*OOpp:parse_blob", &data, &dialect, &path, &where, &manifest,
-                        &structure, &self.load, &self.is_symbol, &self.is_eager))
+  if (!PyArg_ParseTuple(args, "y*sOsz*OOp:parse_blob", &data, &dialect, &path, &where, &manifest,
+                        &structure, &self.load, &self.is_symbol))
     return NULL;
-  struct reader reader = {.bytes = data.buf,
-                          .end = (size_t)data.len,
-                          .where = where,
-                          .proof = self.proof = proof_of(data.obj),
-                          .dialect = strcmp(dialect, "tvm") == 0 ? DIALECT_TVM : DIALECT_TVM_FFI};
+  struct reader reader = reader_of(&data, dialect, where);
+  self.proof = reader.proof;
   PyObject *result =
       parse(&reader, (struct span){manifest.buf, manifest.buf != NULL ? (size_t)manifest.len : 0},
             path, structure, &self);
   PyBuffer_Release(&data);
   if (manifest.buf != NULL) PyBuffer_Release(&manifest);
+  return result;
+}
+
+/* A params dict file, which has no type key. */
+static int check_params(struct reader *reader) {
+  struct named_arrays arrays;
+  if (named_arrays_read_params(reader->bytes, reader->end, NULL, &arrays) != 0) return -1;
+  named_arrays_clear(&arrays);
+  reader->offset = reader->end;
+  return 1;
+}
+
+PyObject *core_check_payload(PyObject *Py_UNUSED(core), PyObject *args) {
+  Py_buffer data;
+  const char *dialect, *where;
+  PyObject *path;
+  Py_ssize_t start, end;
+  struct span key;
+  Py_ssize_t key_size;
+  int is_last;
+  dso_object *module = NULL;
+  if (!PyArg_ParseTuple(args, "y*sOss#nnp:check_payload", &data, &dialect, &path, &where, &key.data,
+                        &key_size, &start, &end, &is_last))
+    return NULL;
+  key.size = (size_t)key_size;
+  struct reader reader = reader_of(&data, dialect, where);
+  reader.offset = (size_t)start;
+  reader.end = (size_t)end;
+  reader.is_last_entry = is_last;
+  uint64_t count = raised_count();
+  (void)reader_take_place();
+  int status = key_is(key, "params") ? check_params(&reader)
+                                     : loaders.load(loaders.context, key, &reader, &module);
+  if (module != NULL) object_release(module);
+  PyObject *result = status > 0 ? PyLong_FromSize_t(reader.offset) : refuse(path, count);
+  PyBuffer_Release(&data);
   return result;
 }

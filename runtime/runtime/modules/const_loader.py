@@ -142,25 +142,12 @@ class ConstLoaderModule(Module):
         )
 
 
-def loader(type_key: str) -> Callable[[Reader], ConstLoaderModule]:
-    """Make the loader of ``const_loader``, or of its alias ``metadata``."""
-    return load
-
-
-def load(reader: Reader) -> ConstLoaderModule:
-    """Read the payload that `ConstLoaderModule.save_to_binary` writes."""
+def decode(reader: Reader, type_key: str) -> ConstLoaderModule:
+    """Read the payload of ``const_loader``, or of its alias ``metadata``."""
+    del type_key
     const_vars = read_named_arrays(reader)
-    start = reader.offset
-    symbols = reader.read_vector(reader.read_name, 8)
-    if len(set(symbols)) < len(symbols):
-        raise reader.error(f"symbols {symbols}, expected distinct ones", start)
-    start = reader.offset
-    names = reader.read_vector(lambda: reader.read_vector(reader.read_name, 8), 8)
-    if len(names) != len(symbols):
-        raise reader.error(f"constants for {len(names)} symbols, expected {len(symbols)}", start)
-    try:
-        module = ConstLoaderModule(const_vars, dict(zip(symbols, names, strict=True)))
-    except ExportError as error:
-        raise reader.error(f"{error.message}, expected only known ones", start) from None
+    symbols = reader.read_vector(reader.read_name)
+    names = reader.read_vector(lambda: reader.read_vector(reader.read_name))
+    module = ConstLoaderModule(const_vars, dict(zip(symbols, names, strict=True)))
     module._dialect = reader.dialect
     return module

@@ -333,24 +333,20 @@ def metadata_of(info: FunctionInfo) -> str:
     )
 
 
-def loader(type_key: str) -> Callable[[Reader], DeviceModule]:
-    """Make the loader of a device's type key."""
+def decode(reader: Reader, type_key: str) -> DeviceModule:
+    """Read the payload of a device's type key."""
     key = ALIASES.get(type_key, type_key)
-
-    def load(reader: Reader) -> DeviceModule:
-        *real, last = LAYOUTS[key]
-        start = reader.offset
-        for layout in real:
-            try:
-                module = _read(reader, key, layout)
-                if reader.ends_entry():
-                    return module
-            except BlobFormatError:
-                pass
-            reader.offset = start
-        return _read(reader, key, last)
-
-    return load
+    *real, last = LAYOUTS[key]
+    start = reader.offset
+    for layout in real:
+        try:
+            module = _read(reader, key, layout)
+            if not reader.remaining:
+                return module
+        except BlobFormatError:
+            pass
+        reader.offset = start
+    return _read(reader, key, last)
 
 
 def _read(reader: Reader, type_key: str, layout: tuple[str, ...]) -> DeviceModule:

@@ -167,12 +167,8 @@ class _NamingPath:
             error.path = self._path
 
 
-def loader(type_key: str) -> Callable[[Reader], EncryptedModule]:
-    """Make the loader of ``encrypted``."""
-    return load
-
-
-def load(reader: Reader) -> EncryptedModule:
+def decode(reader: Reader, type_key: str) -> EncryptedModule:
     """Read the payload that `EncryptedModule.save_to_binary` writes."""
+    del type_key
     place = reader.offset
     return EncryptedModule(reader.read_bytes(), place, reader.dialect, reader.path, reader.where)

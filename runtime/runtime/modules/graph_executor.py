@@ -10,7 +10,7 @@ from .._core import Graph
 from ..abi import BINARY_SERIALIZABLE
 from ..error import BlobFormatError
 from ..module import Module
-from ..tensors.ndarray import read_arrays, read_names, write_ndarray
+from ..tensors.ndarray import read_arrays, write_ndarray
 from ..tensors.tensor import tensor
 
 TYPE_CHECKING = False
@@ -236,21 +236,13 @@ class GraphExecutorFactory(AotExecutorFactory):
         return self.graph_json if fmt in ("", "json") else super().get_source(fmt)
 
 
-def loader(type_key: str) -> Callable[[Reader], AotExecutorFactory]:
-    """Make the loader of a factory's type key."""
-    return _load_aot if type_key == AotExecutorFactory.type_key else _load_graph
-
-
-def _load_aot(reader: Reader) -> AotExecutorFactory:
-    return AotExecutorFactory(_read_params(reader), reader.read_name())
-
-
-def _load_graph(reader: Reader) -> GraphExecutorFactory:
-    graph_json = reader.read_name()
-    return GraphExecutorFactory(graph_json, _read_params(reader), reader.read_name())
+def decode(reader: Reader, type_key: str) -> AotExecutorFactory:
+    """Read the payload of a factory."""
+    if type_key == AotExecutorFactory.type_key:
+        return AotExecutorFactory(_read_params(reader), reader.read_name())
+    return GraphExecutorFactory(reader.read_name(), _read_params(reader), reader.read_name())
 
 
 def _read_params(reader: Reader) -> dict[str, Tensor]:
-    start = reader.offset
-    count = reader.read_u64()
-    return read_arrays(reader, read_names(reader), count, start)
+    reader.read_u64()
+    return read_arrays(reader, reader.read_vector(reader.read_name))

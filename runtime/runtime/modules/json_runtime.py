@@ -10,7 +10,7 @@ from ..module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from ..serial.stream import Reader, Writer
 
@@ -57,15 +57,7 @@ class JSONRuntimeModule(Module):
         writer.write_vector(self.const_names, writer.write_string)
 
 
-def loader(type_key: str) -> Callable[[Reader], JSONRuntimeModule]:
-    """Make the loader of a ``*_json`` type key."""
-
-    def load(reader: Reader) -> JSONRuntimeModule:
-        return JSONRuntimeModule(
-            type_key,
-            reader.read_name(),
-            reader.read_name(),
-            reader.read_vector(reader.read_name, 8),
-        )
-
-    return load
+def decode(reader: Reader, type_key: str) -> JSONRuntimeModule:
+    """Read the payload of a ``*_json`` type key."""
+    texts = reader.read_name(), reader.read_name(), reader.read_vector(reader.read_name)
+    return JSONRuntimeModule(type_key, *texts)

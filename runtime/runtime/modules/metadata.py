@@ -7,8 +7,6 @@ from ..module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..serial.stream import Reader, Writer
 
 
@@ -22,6 +20,7 @@ class MetadataModule(Module):
         """Write nothing."""
 
 
-def loader(type_key: str) -> Callable[[Reader], MetadataModule]:
-    """Make the loader of ``metadata_module``."""
-    return lambda reader: MetadataModule()
+def decode(reader: Reader, type_key: str) -> MetadataModule:
+    """Read nothing."""
+    del reader, type_key
+    return MetadataModule()

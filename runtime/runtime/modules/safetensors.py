@@ -21,7 +21,7 @@ from ..tensors.safetensors_file import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from ..graph.model_record import ModelRecord
@@ -108,18 +108,8 @@ class SafetensorsModule(Module):
         self._file.write(writer)
 
 
-def loader(type_key: str) -> Callable[[Reader], SafetensorsModule]:
-    """Make the loader of ``safetensors``."""
-    return load
-
-
-def load(reader: Reader) -> SafetensorsModule:
+def decode(reader: Reader, type_key: str) -> SafetensorsModule:
     """Read the payload that `SafetensorsModule.save_to_binary` writes."""
-    start = reader.offset
-    npad = reader.read_u64()
-    if npad >= PAGE:
-        raise reader.error(f"a padding of {npad} bytes, expected less than {PAGE}", start)
-    start = reader.offset
-    if any(reader.read_raw(npad, "a padding")):
-        raise reader.error("a padding that is not zero, expected zeros", start)
+    del type_key
+    reader.read_raw(reader.read_u64())
     return SafetensorsModule(read_safetensors(reader))

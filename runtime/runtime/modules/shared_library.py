@@ -17,8 +17,6 @@ from ..module import Module, preorder, upper_floors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..serial.stream import Reader, Writer
 
 # A carried library may carry libraries. This bounds the recursion of a load.
@@ -80,13 +78,9 @@ class CarriedSharedLibraryModule(Module):
         raise BlobFormatError(f"{self.where}: a library without host code, expected some")
 
 
-def loader(type_key: str) -> Callable[[Reader], CarriedSharedLibraryModule]:
-    """Make the loader of ``shared_library``."""
-    return load
-
-
-def load(reader: Reader) -> CarriedSharedLibraryModule:
+def decode(reader: Reader, type_key: str) -> CarriedSharedLibraryModule:
     """Read the payload that `CarriedSharedLibraryModule.save_to_binary` writes."""
+    del type_key
     at = reader.offset
     prefix = f"{reader.path}: " if reader.path else ""
     return CarriedSharedLibraryModule(reader.read_bytes(), f"{prefix}{reader.where} at {at:#x}")

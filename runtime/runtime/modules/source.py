@@ -14,7 +14,7 @@ from ..module import Module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from ..serial.stream import Reader, Writer
 
@@ -101,19 +101,12 @@ class CarriedStaticLibraryModule(Module):
         writer.write_vector(self.func_names, writer.write_string)
 
 
-def loader(type_key: str) -> Callable[[Reader], Module]:
-    """Make the loader of ``c`` or ``static_library``."""
-    return _load_source if type_key == CarriedSourceModule.type_key else _load_static_library
+def decode(reader: Reader, type_key: str) -> Module:
+    """Read the payload of ``c`` or ``static_library``."""
 
+    def names() -> list[str]:
+        return reader.read_vector(reader.read_name)
 
-def _load_source(reader: Reader) -> CarriedSourceModule:
-    return CarriedSourceModule(
-        reader.read_name(),
-        reader.read_name(),
-        reader.read_vector(reader.read_name, 8),
-        reader.read_vector(reader.read_name, 8),
-    )
-
-
-def _load_static_library(reader: Reader) -> CarriedStaticLibraryModule:
-    return CarriedStaticLibraryModule(reader.read_bytes(), reader.read_vector(reader.read_name, 8))
+    if type_key == CarriedSourceModule.type_key:
+        return CarriedSourceModule(reader.read_name(), reader.read_name(), names(), names())
+    return CarriedStaticLibraryModule(reader.read_bytes(), names())

@@ -228,13 +228,13 @@ class VMExecutable(Module):
         write(self, writer)
 
 
-def loader(type_key: str) -> Callable[[Reader], VMExecutable]:
-    """Make the loader of a type key: ``relax.VMExecutable``, or the one of old models."""
+def decode(reader: Reader, type_key: str) -> VMExecutable:
+    """Read a payload of ``relax.VMExecutable``, or of old models, of any version."""
     from .vm_payload import read
 
-    return lambda reader: read(reader, type_key)
+    return read(reader, type_key)
 
 
 def load(reader: Reader) -> VMExecutable:
-    """Read the payload that `VMExecutable.save_to_binary` writes, and verify it."""
-    return loader(VMExecutable.type_key)(reader)
+    """Read the payload that `VMExecutable.save_to_binary` writes, if the core accepts it."""
+    return decode(reader.accepted(VMExecutable.type_key), VMExecutable.type_key)

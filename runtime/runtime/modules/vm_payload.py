@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from ..error import BlobFormatError, BytecodeError
+from ..error import BlobFormatError
 from ..tensors.ndarray import read_ndarray, write_ndarray
 from ..tensors.tensor import Tensor
 from .vm import (
@@ -33,52 +33,31 @@ if TYPE_CHECKING:
     from .vm import Constant
 
 _F64 = Struct("<d")
-_FUNCTION_NBYTES = 4 + 8 + 4 * 8 + 8
 _MAX_NDIM = 64
 _UINT1, _BOOL = (1, 1, 1), (6, 8, 1)
 
 
 def read(reader: Reader, type_key: str) -> VMExecutable:
-    """Read a payload of any version, and verify it."""
-    if not (is_framed := _is_framed(reader)):
-        return _read(reader, type_key, is_framed)
-    part = reader.read_sized()
-    executable = _read(part, type_key, is_framed)
-    if part.remaining:
-        raise part.error(f"{part.remaining} bytes after the code, expected none")
+    """Read a payload of any version, which the core accepted."""
+    part = reader.read_sized() if (is_framed := _is_framed(reader)) else reader
+    magic = part.read_u64()
+    part.read_name()  # the version
+    functions = part.read_vector(lambda: _read_function(part))
+    scopes = dict(part.read_vector(lambda: _read_scope(part))) if magic == MAGIC else {}
+    constants, tags = _read_constants(part, type_key, magic)
+    offsets, words = _read_words(part), _read_words(part)
+    layout = VMLayout(magic, tags, is_framed)
+    executable = VMExecutable(functions, scopes, constants, offsets, words, layout)
+    executable.type_key = type_key
     return executable
 
 
 def _is_framed(reader: Reader) -> bool:
     """Return True if a length is before the magic: payloads had none around them."""
-    if reader.dialect != "tvm" or reader.remaining < 16:
+    if reader.dialect != "tvm":
         return False
-    probe = reader.part(reader.offset, reader.offset + 16)
-    return probe.read_u64() not in (MAGIC, MAGIC_V1) and probe.read_u64() in (MAGIC, MAGIC_V1)
-
-
-def _read(reader: Reader, type_key: str, is_framed: bool) -> VMExecutable:
-    magic = _read_header(reader)
-    places: list[int] = []
-    functions = _read_functions(reader, places)
-    scopes_at = reader.offset
-    scopes = _read_scopes(reader) if magic == MAGIC else {}
-    constants, tags = _read_constants(reader, type_key, magic)
-    for index in scopes:
-        if not 0 <= index < len(constants):
-            text = f"memory scope of constant {index}, expected less than {len(constants)}"
-            raise reader.error(text, scopes_at)
-    tables = {name: _read_words(reader) for name in ("offsets", "words")}
-    (_, offsets), (_, words) = tables.values()
-    layout = VMLayout(magic, tags, is_framed)
-    try:
-        executable = VMExecutable(functions, scopes, constants, offsets, words, layout)
-    except BytecodeError as error:
-        table, index = error.table, error.index
-        at = places[index] if table == "functions" else tables[table][0] + 8 * index
-        raise reader.error(error.message, at) from None
-    executable.type_key = type_key
-    return executable
+    probe = reader.part(reader.offset, reader.offset + 8)
+    return probe.read_u64() not in (MAGIC, MAGIC_V1)
 
 
 def write(executable: VMExecutable, writer: Writer) -> None:
@@ -111,31 +90,10 @@ def _write(executable: VMExecutable, writer: Writer) -> None:
 # ---- Each field: reader and writer
 
 
-def _read_header(reader: Reader) -> int:
-    start = reader.offset
-    if (magic := reader.read_u64()) not in (MAGIC, MAGIC_V1):
-        raise reader.error(f"magic {magic:#x}, expected {MAGIC:#x} or {MAGIC_V1:#x}", start)
-    start = reader.offset
-    if (version := reader.read_name()) != VERSION:
-        raise reader.error(f"bytecode version {version!r}, expected {VERSION!r}", start)
-    return magic
-
-
-def _read_functions(reader: Reader, places: list[int]) -> list[VMFunction]:
-    """Read the function table; append the offset of each row to `places`."""
-    seen: set[str] = set()
-
-    def read() -> VMFunction:
-        start = reader.offset
-        places.append(start)
-        kind, name = reader.read_i32(), reader.read_name()
-        if not name or "\0" in name or name in seen:
-            raise reader.error(f"function name {name!r}, expected a unique one", start)
-        seen.add(name)
-        numbers = (reader.read_i64(), reader.read_i64(), reader.read_i64(), reader.read_i64())
-        return VMFunction(kind, name, *numbers, tuple(reader.read_vector(reader.read_name, 8)))
-
-    return reader.read_vector(read, _FUNCTION_NBYTES)
+def _read_function(reader: Reader) -> VMFunction:
+    kind, name = reader.read_i32(), reader.read_name()
+    numbers = (reader.read_i64(), reader.read_i64(), reader.read_i64(), reader.read_i64())
+    return VMFunction(kind, name, *numbers, tuple(reader.read_vector(reader.read_name)))
 
 
 def _write_function(writer: Writer, function: VMFunction) -> None:
@@ -146,15 +104,8 @@ def _write_function(writer: Writer, function: VMFunction) -> None:
     writer.write_vector(function.param_names, writer.write_string)
 
 
-def _read_scopes(reader: Reader) -> dict[int, str]:
-    scopes: dict[int, str] = {}
-    for _ in range(reader.read_count(16)):
-        start = reader.offset
-        index = reader.read_i64()
-        if index in scopes:
-            raise reader.error(f"a second memory scope of constant {index}, expected one", start)
-        scopes[index] = reader.read_name()
-    return scopes
+def _read_scope(reader: Reader) -> tuple[int, str]:
+    return reader.read_i64(), reader.read_name()
 
 
 def _read_constants(
@@ -223,7 +174,5 @@ def _read_shape(reader: Reader) -> tuple[int, ...]:
     return shape
 
 
-def _read_words(reader: Reader) -> tuple[int, memoryview]:
-    """Read words; return the offset of the first, and a view of them."""
-    count = reader.read_count(8)
-    return reader.offset, reader.read_raw(8 * count, "code")
+def _read_words(reader: Reader) -> memoryview:
+    return reader.read_raw(8 * reader.read_u64())

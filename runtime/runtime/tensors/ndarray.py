@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from .._core import tensor_nbytes
 from ..abi import DEVICE_CPU
-from ..error import listed
 from .dtype import CODE_NAMES
 from .tensor import Tensor
 
@@ -103,28 +102,16 @@ def write_ndarray(writer: Writer, array: Tensor) -> None:
     writer.write_raw(array.raw)
 
 
-def read_names(reader: Reader) -> list[str]:
-    """Read vector<string> names, which must be unique and not empty."""
-    start = reader.offset
-    names = reader.read_vector(reader.read_name, 8)
-    if "" in names or len(set(names)) < len(names):
-        text = f"array names {listed(names)}, expected distinct ones that are not empty"
-        raise reader.error(text, start)
-    return names
-
-
-def read_arrays(reader: Reader, names: list[str], count: int, start: int) -> dict[str, Tensor]:
-    """Read one NDArray per name; the blob stores `count` at `start`."""
-    if count != len(names):
-        raise reader.error(f"{count} arrays for {len(names)} names, expected as many", start)
+def read_arrays(reader: Reader, names: list[str]) -> dict[str, Tensor]:
+    """Read one NDArray per name."""
     return {name: read_ndarray(reader) for name in names}
 
 
 def read_named_arrays(reader: Reader) -> dict[str, Tensor]:
-    """Read vector<string> names, u64 n, n x NDArray, as a dict in wire order."""
-    names = read_names(reader)
-    start = reader.offset
-    return read_arrays(reader, names, reader.read_u64(), start)
+    """Read vector<string> names, u64 n, n x NDArray, which the core accepted, in wire order."""
+    names = reader.read_vector(reader.read_name)
+    reader.read_u64()
+    return read_arrays(reader, names)
 
 
 def write_named_arrays(writer: Writer, arrays: Mapping[str, Tensor]) -> None:

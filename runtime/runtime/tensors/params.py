@@ -40,24 +40,9 @@ def load_param_dict(
         The bytes are not a params dict file.
     """
     reader = Reader(data, path=path, where="params")
-    magic = reader.read_u64()
-    if magic != PARAMS_MAGIC:
-        raise reader.error(f"params magic {magic:#x}, expected {PARAMS_MAGIC:#x}", 0)
-    reserved = reader.read_u64()
-    if reserved:
-        raise reader.error(f"params reserved {reserved:#x}, expected 0x0", 8)
-    start = reader.offset
-    arrays = read_named_arrays(reader)
-    if not all(map(_is_utf8, arrays)):
-        raise reader.error("array names, expected UTF-8", start)
-    if reader.remaining:
-        raise reader.error(f"{reader.remaining} bytes after the last array, expected none")
-    return arrays
-
-
-def _is_utf8(name: str) -> bool:
-    """Return True for a name without bytes that are not UTF-8."""
-    return not any("\ud800" <= character <= "\udfff" for character in name)
+    part = reader.accepted("params")
+    part.read_u64(), part.read_u64()  # the magic number, and a reserved one
+    return read_named_arrays(part)
 
 
 parse_params = load_param_dict  # its name in 0.1.0

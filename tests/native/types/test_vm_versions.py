@@ -7,7 +7,8 @@ import pytest
 
 import runtime
 from runtime.blob import dump
-from runtime.modules.vm import VMExecutable, loader
+from runtime.modules.vm import VMExecutable
+from runtime.registry import find_loader
 from runtime.serial.serializer import serialize
 from runtime.serial.stream import Reader, Writer, read_chunk
 
@@ -37,14 +38,14 @@ def written(program: Program, version: str) -> tuple[str, bytes]:
 def read(program: Program, version: str) -> VMExecutable:
     """The module."""
     key, payload = written(program, version)
-    return loader(key)(Reader(payload))
+    return find_loader(key)(Reader(payload))
 
 
 @pytest.mark.parametrize("version", WRITTEN)
 def test_a_payload_is_written_again_byte_for_byte(version: str) -> None:
     """Its type key, tags and length are kept, in a blob as well."""
     key, payload = written(make_program(), version)
-    module = loader(key)(Reader(payload))
+    module = find_loader(key)(Reader(payload))
     writer = Writer()
     module.save_to_binary(writer)
     assert b"".join(map(read_chunk, writer.finish())) == payload
@@ -58,7 +59,7 @@ def test_a_payload_is_written_again_byte_for_byte(version: str) -> None:
 @pytest.mark.parametrize("version", WRITTEN)
 def test_constants_and_code_are_those_of_version_two(version: str) -> None:
     """Only the bytes differ."""
-    new = loader(KEY)(Reader(make_program().payload()))
+    new = find_loader(KEY)(Reader(make_program().payload()))
     old = read(make_program(), version)
     kinds = [type_index for type_index, _ in new.constants]
     assert [type_index for type_index, _ in old.constants] == kinds
@@ -101,7 +102,7 @@ def test_bool_of_old_versions_is_bool(version: str) -> None:
     """As a data type and as a constant; the payload is still written unchanged."""
     key, payload = written(masking(), version)
     payload = as_uint1(payload)
-    model = loader(key)(Reader(payload))
+    model = find_loader(key)(Reader(payload))
     model.import_module(
         Operators(both=lambda x, y: (str(y.dtype), tuple((x.numpy() & y.numpy()).tolist())))
     )

@@ -9,6 +9,7 @@ import pytest
 
 import packer
 import runtime
+from runtime.registry import find_loader
 
 from ...support import needs
 from ...support.opencl_kernels import SCALE, SCALE_SOURCE, TAGS, kernels, on_device
@@ -68,7 +69,7 @@ def test_a_payload_that_was_read_is_written_unchanged(tmp_path, format) -> None:
         module.save_to_binary(writer)
         payload = b"".join(map(bytes, writer.finish()))
         assert payload.endswith(source.encode())
-        read = runtime.modules.device.loader("opencl")(runtime.Reader(payload, dialect=format))
+        read = find_loader("opencl")(runtime.Reader(payload, dialect=format))
         again = runtime.Writer(dialect=format)
         read.save_to_binary(again)
         assert b"".join(map(bytes, again.finish())) == payload

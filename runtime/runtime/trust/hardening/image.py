@@ -62,8 +62,9 @@ class Image(ElfImage):
                 raise self.error(f"{count} relocations, expected at most {_MAX_RELOCATIONS}")
         self._order = [self._sorted(table) for table in self._tables]
         count = self.num_symbols()
-        table = self.at(self.value(elf.DT_SYMTAB), count * SYMBOL.size) if count else b""
-        self._symbol_table = memoryview(table)
+        self._symbol_table = memoryview(b"")
+        if count:
+            self._symbol_table = self.at(self.value(elf.DT_SYMTAB), count * SYMBOL.size)
         self._names: dict[int, str] | None = None
 
     def arrays(self) -> list[tuple[int, int]]:
