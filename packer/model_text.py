@@ -39,16 +39,16 @@ def _some(infos: Sequence[TensorInfo]) -> list[str]:
 def work_text(graph: Graph) -> str:
     """Return the size of a graph: ``"2 operators, 3.89 kFLOP for batch = 1"``."""
     nodes: Sequence[GraphNode] = graph.nodes
-    symbol = symbolic_extent(graph)
-    per = f" for {symbol} = 1" if symbol is not None else ""
+    names = open_extents(graph)
+    per = f" for {', '.join(f'{name} = 1' for name in names)}" if names else ""
     count = f"{len(nodes):,} operator{'' if len(nodes) == 1 else 's'}"
     return f"{count}, {flops_text(sum(node.flops for node in nodes))}{per}"
 
 
-def symbolic_extent(graph: Graph) -> str | None:
-    """Return the name of the extent that each call may choose, if there is one."""
+def open_extents(graph: Graph) -> list[str]:
+    """Return the names of the extents that each call may choose."""
     extents = (extent for info in graph.inputs for extent in info.shape)
-    return next((extent for extent in extents if isinstance(extent, str)), None)
+    return [*dict.fromkeys(one for one in extents if isinstance(one, str) and one.isidentifier())]
 
 
 def flops_text(flops: int) -> str:

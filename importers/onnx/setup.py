@@ -10,6 +10,7 @@ REQUIRED = [
     "emx-onnx-cgen==1.4.0",
     "numpy>=1.26",
     "onnx>=1.21,<1.22",
+    "onnx-shape-inference>=0.4,<0.5",
     "onnxscript>=0.7.2",
 ]
 

@@ -69,6 +69,20 @@ def matmul_workspace(
     return a + _up(columns, PANEL) * PANEL * inner
 
 
+def most_of_matmul(rows: int, inner: int, columns: int, *, is_packed: bool) -> int:
+    """Count the floats that one product may need, whatever the distances of its factors.
+
+    Parameters
+    ----------
+    rows, inner, columns : int
+        Extents of the factors; also expressions with ``*`` and ``//``.
+    is_packed : bool
+        True if the right factor is packed.
+    """
+    a = _up(inner, BLOCK) * BLOCK * rows
+    return a if is_packed else a + _up(columns, PANEL) * PANEL * inner
+
+
 def attention_workspace(
     heads: int, kv_heads: int, rows: int, keys: int, size: int, value_size: int
 ) -> int:

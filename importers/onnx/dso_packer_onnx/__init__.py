@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
     InputShapes = Mapping[str, Sequence[int | str]]
 
+_NOT_NEEDED = (
+    "dynamic (--dynamic) is not needed: what is open in the model or in input_shapes stays open; "
+    "input_shapes (--input-shape) fixes it"
+)
+
 
 def from_onnx(
     model: str | os.PathLike[str] | bytes | onnx.ModelProto,
@@ -41,12 +46,13 @@ def from_onnx(
     model : path, bytes or onnx.ModelProto
         The model. Weights in other files are found beside a path only.
     input_shapes : mapping of str to shape, or a sequence of them, optional
-        The shape of each input, for inputs whose shape the model leaves open, or to change it. A
-        sequence has several sets of shapes: the library has a program for each, over the same
-        weights, and ``main`` chooses by the shapes of its arguments.
+        Shapes of inputs, to fix what the model leaves open, to change a shape, or to open one: a
+        str is the name of an extent that each call decides, as in ``{"x": ("batch", 3, 224,
+        224)}``. A sequence has several sets of shapes: the library has a program for each, over
+        the same weights, and ``main`` chooses by the shapes of its arguments.
     dynamic : iterable of str
-        The name of the dimension that stays open, such as ``"batch"``: that of a dimension in the
-        model, or in `input_shapes`, as in ``{"x": ("batch", 3, 224, 224)}``. At most one name.
+        Accepted from earlier versions, and not needed: what is open in the model or in
+        `input_shapes` is open in the library. A note says so.
     input_values : mapping of str to array_like, optional
         Inputs that get their value now and not as arguments of ``main``: inputs that decide
         shapes, such as the size of a Resize. Of the dtype and shape of the input.
@@ -77,7 +83,7 @@ def from_onnx(
         y = main(x)
     """
     sets = _sets_of_shapes(input_shapes)
-    names = tuple(list_of(dynamic, "dynamic"))
+    notes = [_NOT_NEEDED] if list_of(dynamic, "dynamic") else []
     try:
         from .tree import make_tree
     except ModuleNotFoundError as error:
@@ -86,7 +92,8 @@ def from_onnx(
         text = f"packer.from_onnx needs the package {error.name}: pip install 'dso-packer[onnx]'"
         raise ExportError(text) from error
     return make_tree(
-        model, sets, names, dict(input_values or {}), tuple(list_of(options, "options")), progress
+        *(model, sets, dict(input_values or {}), tuple(list_of(options, "options"))),
+        *(progress, notes),
     )
 
 

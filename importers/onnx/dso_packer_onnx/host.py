@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from packer import CSourceModule, ExportError, FunctionDeclaration
 from packer import operators as fast
+from packer.declare.c_text import c_string
 
 from .dtypes import c_type
+from .extent import FLOOR_DIV, Extent, in_c, parameter
 
 if TYPE_CHECKING:
     from .operator import Operator
+    from .read.equations import Conditions
 
-COPY, PRODUCT = "dso_copy_bytes", "dso_product"
+COPY = "dso_copy_bytes"
 _HELPERS = """\
 #include <stdint.h>
 #include <string.h>
@@ -23,13 +27,8 @@ _HELPERS = """\
 void dso_copy_bytes(const void *from, void *to, int64_t nbytes) {
   memcpy(to, from, (size_t)nbytes);
 }
-
-int64_t dso_product(int64_t a, int64_t b) { return a * b; }
 """
-_HELPER_TYPES = {
-    COPY: "void(const void *from, void *to, int64_t nbytes)",
-    PRODUCT: "int64_t(int64_t a, int64_t b)",
-}
+_HELPER_TYPES = {COPY: "void(const void *from, void *to, int64_t nbytes)"}
 
 # Two models of one library share the modules of equal code: a symbol has one definition.
 _MADE: WeakValueDictionary[Hashable, CSourceModule] = WeakValueDictionary()
@@ -68,8 +67,127 @@ def operator_modules(
 
 
 def helper_module() -> CSourceModule:
-    """Return the module of `COPY` and `PRODUCT`."""
+    """Return the module of `COPY`."""
     return _shared("helpers", partial(CSourceModule, _HELPERS, functions=_HELPER_TYPES))
+
+
+_NUMBERS = """\
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "dso_packer.h"
+
+%(functions)s
+static inline int64_t n_up(int64_t a) { return (a + 63) / 64 * 64; }
+
+int64_t %(name)s(int64_t index%(parameters)s) {
+%(unused)s  switch (index) {
+%(cases)s  }
+  return 0;
+}
+
+/* The bytes in floating point, where nothing overflows. */
+#define n_floor(a, b) floor((a) / (b))
+#define n_max(a, b) fmax(a, b)
+#define n_min(a, b) fmin(a, b)
+#define n_up(a) ((a) + 63)
+static double nbytes(%(doubles)s) {
+%(unused)s  return %(nbytes)s;
+}
+#undef n_floor
+#undef n_max
+#undef n_min
+#undef n_up
+
+static int32_t refuse(const char *what, int64_t one, int64_t other) {
+  char text[512];
+  snprintf(text, sizeof text, "%%s%%" PRId64 "%%s%%" PRId64, what, one, ", found ", other);
+  return dso_raise("ValueError", text);
+}
+
+dso_status %(name)s_check(%(integers)s) {
+%(checks)s  if (nbytes(%(arguments)s) > %(most)s)
+    return dso_raise("OutOfMemoryError", %(too_large)s);
+  return 0;
+}
+"""
+_MOST_NBYTES = 1 << 46  # less than the address space
+_MOST_EXTENT = (1 << 31) - 1
+
+
+class Numbers:
+    """C functions of open extents: the numbers that are calculated from them, and their checks.
+
+    Attributes
+    ----------
+    symbols : tuple of str
+        The open extents.
+    name, check_name : str
+        The functions: ``int64_t name(int64_t index, int64_t n_SYMBOL, ...)`` and ``dso_status
+        check_name(int64_t n_SYMBOL, ...)``.
+    """
+
+    def __init__(self, symbols: Sequence[str], key: Sequence[object]) -> None:
+        self.symbols = tuple(symbols)
+        self.name = f"numbers_{blake2b(repr(key).encode(), digest_size=8).hexdigest()}"
+        self.check_name = f"{self.name}_check"
+        self._codes: list[str] = []
+        self._checks = ""
+        self._nbytes = "0"
+        self._function = ""
+
+    def index(self, code: str) -> int:
+        """Return the index of a number that is not known yet, an expression of C."""
+        self._codes.append(code)
+        return len(self._codes) - 1
+
+    def check(
+        self, function: str, conditions: Conditions, nbytes: str, extents: Sequence[Extent]
+    ) -> None:
+        """Let the check refuse what does not fulfil conditions, or needs too many bytes.
+
+        `extents` are the extents of all values: none may be negative.
+        """
+        self._nbytes, self._function = nbytes, function
+        for symbol in self.symbols:
+            most, name = conditions.most.get(symbol, _MOST_EXTENT), parameter(symbol)
+            text = c_string(f"{function}: extent {symbol}, expected at most ")
+            self._checks += f"  if ({name} > {most}) return refuse({text}, {most}, {name});\n"
+        for extent in dict.fromkeys(extents):
+            if "-" in (code := in_c(extent)):
+                text = c_string(f"{function}: extent {extent}, expected at least ")
+                self._checks += f"  if ({code} < 0) return refuse({text}, 0, {code});\n"
+        for one, other, where in conditions.equations:
+            a, b = in_c(one), in_c(other)
+            text = c_string(f"{function}: {where}: extent {other} as {one}, expected ")
+            self._checks += f"  if ({a} != {b}) return refuse({text}, {a}, {b});\n"
+
+    def module(self) -> CSourceModule | None:
+        """Make the module of the functions; None for a model without open extents."""
+        if not self.symbols:
+            return None
+        names = [parameter(name) for name in self.symbols]
+        integers = ", ".join(f"int64_t {name}" for name in names)
+        code = _NUMBERS % {
+            "functions": FLOOR_DIV,
+            "name": self.name,
+            "parameters": f", {integers}",
+            "integers": integers,
+            "doubles": ", ".join(f"double {name}" for name in names),
+            "arguments": ", ".join(f"(double){name}" for name in names),
+            "unused": "".join(f"  (void){name};\n" for name in names),
+            "cases": "".join(f"    case {i}: return {c};\n" for i, c in enumerate(self._codes)),
+            "nbytes": self._nbytes,
+            "checks": self._checks,
+            "most": float(_MOST_NBYTES),
+            "too_large": c_string(f"{self._function}: the values for these extents exceed memory"),
+        }
+        types = {
+            self.name: f"int64_t(int64_t index, {integers})",
+            self.check_name: f"dso_status({integers})",
+        }
+        return _shared(code, partial(CSourceModule, code, functions=types))
 
 
 def declaration_of(operator: Operator) -> FunctionDeclaration:
@@ -77,13 +195,13 @@ def declaration_of(operator: Operator) -> FunctionDeclaration:
 
     A type that not every compiler has is declared as void: the call converts the pointer.
     """
-    batch = ["int64_t batch"] if operator.takes_batch else []
+    symbols = [f"int64_t {parameter(symbol)}" for symbol in operator.symbols]
     types = [c_type(value) for value in (*operator.inputs, *operator.outputs)]
     num_inputs = len(operator.inputs)
     reads = [f"const {type_} *in{i}" for i, type_ in enumerate(types[:num_inputs])]
     writes = [f"{type_} *out{i}" for i, type_ in enumerate(types[num_inputs:])]
     workspace = ["void *workspace"] if operator.workspace else []
-    text = f"dso_status({', '.join([*batch, *reads, *writes, *workspace]) or 'void'})"
+    text = f"dso_status({', '.join([*symbols, *reads, *writes, *workspace]) or 'void'})"
     return FunctionDeclaration(text, symbol=operator.name if "void" in types else "")
 
 

@@ -88,11 +88,11 @@ def _refusal(text: str) -> ExportError:
 
 
 def _add_options(group: argparse._ArgumentGroup) -> None:
-    shape = "the shape of an input: x=1x3x224x224; a second one of x begins another set of shapes"
+    shape = "an input's shape: x=1x3x224x224, x=batch,3,h,w; x again begins another set of shapes"
     fixed = "the value of an input that decides shapes: size=2,2,5,6; it is not an argument then"
     for option, dest, metavar, text in (
         ("--input-shape", "input_shapes", "NAME=SHAPE", f"{shape}; may be repeated"),
-        ("--dynamic", "dynamic", "NAME", "the dimension that stays open: batch"),
+        ("--dynamic", "dynamic", "NAME", "not needed: what is open in the model stays open"),
         ("--input-value", "input_values", "NAME=NUMBERS", f"{fixed}; may be repeated"),
     ):
         group.add_argument(
@@ -104,11 +104,16 @@ SETTINGS = (
     Setting(
         "input_shapes",
         "strings",
-        '`"x=1x3x224x224"`: the shapes of the inputs. An input that is named again begins the '
-        "next set of shapes.",
+        '`"x=1x3x224x224"`: the shapes of the inputs; a name in place of a number, as in '
+        '`"x=batch,3,224,224"`, is an extent that each call decides. An input that is named again '
+        "begins the next set of shapes.",
         read_input_shapes,
     ),
-    Setting("dynamic", "strings", '`["batch"]`: the dimension that stays open.'),
+    Setting(
+        "dynamic",
+        "strings",
+        '`["batch"]`: not needed; what is open in the model or in `input_shapes` stays open.',
+    ),
     Setting(
         "input_values",
         "strings",

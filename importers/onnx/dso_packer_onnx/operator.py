@@ -2,7 +2,7 @@
 
 The C function of an `Operator` is::
 
-    int32_t name([int64_t batch,] const T0 *in0, ..., T *out0, ..., [void *workspace])
+    int32_t name([int64_t n_SYMBOL, ...] const T0 *in0, ..., T *out0, ..., [void *workspace])
 
 It returns 0, or raises an error of the ABI and returns -1.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _STORED = "stored"  # the key in `ir.Value.meta`
 
-Shape = tuple[int | str, ...]  # a str is the name of the symbolic dimension
+Shape = tuple[int | str, ...]  # a str is an expression of symbols (extent.py)
 
 
 class Operator(NamedTuple):
@@ -30,20 +30,19 @@ class Operator(NamedTuple):
     # The tensors that it reads, in order; weights (initialisers) among them.
     inputs: tuple[ir.Value, ...]
     outputs: tuple[ir.Value, ...]  # the tensors that it writes
-    # Bytes of scratch memory, aligned to 64; for each entry of the batch if `takes_batch`. If not
-    # 0, the last parameter is ``void *workspace``.
-    workspace: int = 0
+    # Bytes of scratch memory, aligned to 64, as an extent. If not 0, the last parameter is
+    # ``void *workspace``.
+    workspace: int | str = 0
     # The names in `packer.operators` that the function calls: ``"matmul"``, ``"conv2d"``.
     parts: frozenset[str] = frozenset()
-    flops: int = 0  # Floating-point operations of one call; of one image or row if `takes_batch`
-    # True if the first parameter is ``int64_t batch``, the value of the symbolic dimension.
-    takes_batch: bool = False
+    flops: int = 0  # Floating-point operations of one call, with 1 for each open extent
+    symbols: tuple[str, ...] = ()  # the open extents whose values are its first parameters
 
 
 class Stored(NamedTuple):
     """How a value is stored, if not as a row-major array of its ONNX shape."""
 
-    shape: Shape  # the extents in memory; a str is the name of the symbolic dimension
+    shape: Shape  # the extents in memory
     # The name of the layout, such as ``"NCHW16c"``; the record of the graph has it.
     layout: str = ""
     padding: int = 0  # rows and columns of zeros around each image, which `shape` includes
@@ -66,10 +65,10 @@ def stored_shape(value: ir.Value) -> Shape:
 
 
 def shape_of(value: ir.Value) -> Shape:
-    """Return the ONNX shape of a value, which `read` made known: ints, or the symbolic name."""
+    """Return the ONNX shape of a value, which `read` made known."""
     return tuple(d if isinstance(d, int) else str(d.value) for d in value.shape)
 
 
 def elements(shape: Shape) -> int:
-    """Return how many elements an array has; a symbolic extent counts as 1."""
+    """Return how many elements an array has; an open extent counts as 1."""
     return prod(extent for extent in shape if isinstance(extent, int))

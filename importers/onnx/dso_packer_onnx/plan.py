@@ -1,8 +1,10 @@
-"""The memory of a graph's values: offsets in one storage, by when each value is alive.
+"""The memory of a graph's values: offsets in storages, by when each value is alive.
 
 A value is alive from the operator that writes it to the last one that reads it; values that are
-never alive together share memory. With a symbolic batch the plan is that of one entry, and a run
-multiplies it: a second storage grows with the batch. A view has the memory of its source.
+never alive together share memory. Values with open extents have a separate storage, whose offsets
+each call calculates: if all sizes are multiples of one expression, from the offsets of its
+multiples; else values share slots, and a slot is as large as its largest value. A view has the
+memory of its source.
 
 Outputs of the graph have separate memory, since a caller keeps them.
 """
@@ -13,7 +15,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .dtypes import element_bits
-from .operator import elements, stored_shape
+from .extent import Extent, expression_of, in_c, product, symbols_of, value_at, written
+from .operator import stored_shape
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -23,21 +26,24 @@ if TYPE_CHECKING:
 ALIGNMENT = 64
 
 
-class Place(NamedTuple):
-    """Where a value is: in the storage that grows with the batch or not, and its offset there.
+_SAMPLE = 64  # an open extent, where sizes are compared
 
-    `offset` is in bytes, a multiple of 64; if `is_scaled` it is that of a batch of 1.
+
+class Place(NamedTuple):
+    """Where a value is: in the storage of open extents or not, and its offset there in bytes.
+
+    `offset` is a multiple of 64; if `is_open` an expression of C.
     """
 
-    offset: int
-    is_scaled: bool = False
+    offset: int | str
+    is_open: bool = False
 
 
 class Plan(NamedTuple):
     """The memory of one call."""
 
     nbytes: int  # the size of the storage for values and workspaces of fixed size
-    batch_nbytes: int  # the size of the storage that grows with the batch, for each entry of it
+    open_nbytes: str  # the size of the storage for the others, as an expression of C; "" for none
     # Every value that is neither an input, a weight, an output nor a view.
     places: dict[ir.Value, Place]
     workspaces: dict[int, Place]  # by the index of the operator
@@ -55,7 +61,7 @@ class Span(NamedTuple):
 
     first: int
     last: int
-    nbytes: int
+    nbytes: Extent
 
 
 def plan_memory(operators: Sequence[Operator], outputs: Sequence[ir.Value]) -> Plan:
@@ -89,20 +95,73 @@ def plan_memory(operators: Sequence[Operator], outputs: Sequence[ir.Value]) -> P
     }
     workspaces = [step for step, operator in enumerate(operators) if operator.workspace]
     spans |= {step: Span(step, step, operators[step].workspace) for step in workspaces}
-    scaled: set[ir.Value | int] = {value for value in values if is_scaled(value)}
-    scaled |= {step for step in workspaces if operators[step].takes_batch}
-    placed: dict[ir.Value | int, Place] = {}
-    sizes = []
-    for kind in (False, True):
-        keys = [key for key in spans if (key in scaled) == kind]
-        offsets, size = pack_spans([spans[key] for key in keys])
-        placed |= {key: Place(offset, kind) for key, offset in zip(keys, offsets, strict=True)}
-        sizes.append(size)
+    fixed = {key: span for key, span in spans.items() if isinstance(span.nbytes, int)}
+    offsets, nbytes = pack_spans([*fixed.values()])
+    placed = {key: Place(offset) for key, offset in zip(fixed, offsets, strict=True)}
+    others = {key: span for key, span in spans.items() if key not in fixed}
+    codes, open_nbytes = _place_open([*others.values()])
+    placed |= {key: Place(code, is_open=True) for key, code in zip(others, codes, strict=True)}
     places = {value: placed[value] for value in values}
-    nbytes, batch_nbytes = sizes
-    return Plan(
-        nbytes, batch_nbytes, places, {step: placed[step] for step in workspaces}, sources, last
-    )
+    of_steps = {step: placed[step] for step in workspaces}
+    return Plan(nbytes, open_nbytes, places, of_steps, sources, last)
+
+
+def _place_open(spans: Sequence[Span]) -> tuple[list[str], str]:
+    """Return the offset of each span of an open size, and what all need: expressions of C."""
+    units = [_unit(span.nbytes) for span in spans]
+    if len({unit for _, unit in units}) == 1:
+        unit = units[0][1]
+        packed = [span._replace(nbytes=n) for span, (n, _) in zip(spans, units, strict=True)]
+        offsets, whole = pack_spans(packed)
+        return [in_c(product((offset, unit))) for offset in offsets], in_c(product((whole, unit)))
+    return _place_in_slots(spans)
+
+
+def _unit(size: Extent) -> tuple[int, Extent]:
+    """Return a size as a number times an expression without a number."""
+    number, rest = expression_of(size).as_coeff_Mul()
+    if not number.is_Integer:
+        return 1, size
+    return int(number), written(rest)
+
+
+class _Slot(NamedTuple):
+    """Memory for values one after the other."""
+
+    last: int  # the step until which it is used
+    sizes: tuple[Extent, ...]
+
+    @property
+    def size_at_sample(self) -> int:
+        return max(_at_sample(size) for size in self.sizes)
+
+
+def _at_sample(size: Extent) -> int:
+    values = dict.fromkeys(symbols_of([size]), _SAMPLE)
+    return value_at(size, values) or 0
+
+
+def _place_in_slots(spans: Sequence[Span]) -> tuple[list[str], str]:
+    slots: list[_Slot] = []
+    chosen = [0] * len(spans)
+    for index in sorted(range(len(spans)), key=lambda i: (spans[i].first, -spans[i].last)):
+        span = spans[index]
+        size = _at_sample(span.nbytes)
+        free = [i for i, slot in enumerate(slots) if slot.last < span.first]
+        best = min(free, key=lambda i: abs(slots[i].size_at_sample - size), default=None)
+        if best is None:
+            best = len(slots)
+            slots.append(_Slot(span.last, ()))
+        chosen[index] = best
+        sizes = dict.fromkeys((*slots[best].sizes, span.nbytes))
+        slots[best] = _Slot(span.last, tuple(sizes))
+    ends = ["0"]
+    for slot in slots:
+        whole = ""
+        for one in map(in_c, slot.sizes):
+            whole = f"n_max({whole}, {one})" if whole else one
+        ends.append(f"{ends[-1]} + n_up({whole})" if ends[-1] != "0" else f"n_up({whole})")
+    return [ends[slot] for slot in chosen], ends[-1] if slots else ""
 
 
 def pack_spans(spans: Sequence[Span]) -> tuple[list[int], int]:
@@ -113,12 +172,13 @@ def pack_spans(spans: Sequence[Span]) -> tuple[list[int], int]:
     tuple of (list of int, int)
         The offset of each span, a multiple of 64, and the size that all need together.
     """
-    order = sorted(range(len(spans)), key=lambda i: (-spans[i].nbytes, spans[i].first))
+    numbers = [span.nbytes if isinstance(span.nbytes, int) else 0 for span in spans]
+    order = sorted(range(len(spans)), key=lambda i: (-numbers[i], spans[i].first))
     offsets = [0] * len(spans)
     taken: list[tuple[int, int, Span]] = []  # offset, end: sorted by the offset
     for index in order:
         span, at = spans[index], 0
-        size = _aligned(span.nbytes)
+        size = _aligned(numbers[index])
         for offset, end, other in taken:
             if other.last < span.first or other.first > span.last:
                 continue
@@ -131,13 +191,17 @@ def pack_spans(spans: Sequence[Span]) -> tuple[list[int], int]:
     return offsets, max((end for _, end, _ in taken), default=0)
 
 
-def nbytes_of(value: ir.Value) -> int:
-    """Return the bytes of a value in memory, for a batch of 1 if it has a symbolic extent."""
-    return -(-elements(stored_shape(value)) * element_bits(value) // 8)
+def nbytes_of(value: ir.Value) -> Extent:
+    """Return the bytes of a value in memory."""
+    shape, bits = stored_shape(value), element_bits(value)
+    if bits % 8 == 0:
+        return product((*shape, bits // 8))
+    whole = product((*shape, bits))
+    return -(-whole // 8) if isinstance(whole, int) else written((expression_of(whole) + 7) // 8)
 
 
-def is_scaled(value: ir.Value) -> bool:
-    """Return True if a value has a symbolic extent."""
+def is_open(value: ir.Value) -> bool:
+    """Return True if a value has an open extent."""
     return any(isinstance(extent, str) for extent in stored_shape(value))
 
 

@@ -1,7 +1,8 @@
 """The program of a model: bytecode that checks the inputs, allocates, and calls each operator.
 
 Every set of shapes has a function; with several of them ``main`` chooses one by the shapes of its
-arguments. The symbolic batch is in slot 0 of the machine's shape heap.
+arguments. The values of the open extents, and numbers that are calculated from them, are in slots
+of the machine's shape heap.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from packer.relax import MACHINE, NOTHING, DataType, Program
 
 from .choice import ShapeChoice, input_text
 from .dtypes import data_type
-from .host import COPY, PRODUCT, helper_module
+from .extent import in_c, symbols_of
+from .host import COPY, Numbers, helper_module
 from .operator import shape_of, stored_shape
-from .plan import is_scaled, nbytes_of, plan_memory
+from .plan import nbytes_of, plan_memory
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -24,12 +26,13 @@ if TYPE_CHECKING:
 
     from .operator import Operator, Shape
     from .plan import Place, Plan
+    from .read.equations import Conditions
 
 _BYTES = DataType(1, 8)
 # The codes of vm.builtin.match_shape and make_shape (TVM, builtin.h).
-_EQUAL, _STORE, _EQUAL_TO_SLOT = 0, 1, 3
+_EQUAL, _STORE, _ANY, _EQUAL_TO_SLOT = 0, 1, 2, 3
 _NUMBER, _SLOT = 0, 1
-_BATCH = 0  # the slot
+_SLOTS = 256
 
 
 class Variant(NamedTuple):
@@ -37,6 +40,7 @@ class Variant(NamedTuple):
 
     graph: ir.Graph
     operators: Sequence[Operator]
+    conditions: Conditions
 
 
 def make_program(
@@ -59,18 +63,23 @@ def make_program(
         It imports the C functions that it calls itself, but not the operators and the weights.
     """
     program = Program()
+    writers = []
     if len(variants) == 1:
-        _FunctionWriter(program, name, variants[0], weights).write()
+        writers.append(_FunctionWriter(program, name, variants[0], weights))
+        writers[0].write()
         executable = program.executable()
     else:
         names = function_names(name, len(variants))
         choice = ShapeChoice(name, [variant.graph for variant in variants])
         choice.write(program, names)
         for function, variant in zip(names, variants, strict=True):
-            _FunctionWriter(program, function, variant, weights).write()
+            writers.append(_FunctionWriter(program, function, variant, weights))
+            writers[-1].write()
         executable = program.executable()
         executable.import_module(choice.module())
-    if any(function.name in (COPY, PRODUCT) for function in executable.functions):
+    for module in filter(None, (writer.numbers.module() for writer in writers)):
+        executable.import_module(module)
+    if any(function.name == COPY for function in executable.functions):
         executable.import_module(helper_module())
     return executable
 
@@ -86,18 +95,22 @@ class _FunctionWriter:
     def __init__(
         self, program: Program, name: str, variant: Variant, weights: Mapping[ir.Value, str]
     ) -> None:
-        self.graph, self.operators = variant
+        self.graph, self.operators, self.conditions = variant
         self.weights = weights
         self.code: Code = program.function(name, [str(value.name) for value in self.graph.inputs])
         self.plan: Plan = plan_memory(self.operators, self.graph.outputs)
         self.values: dict[ir.Value, Register] = dict(
             zip(self.graph.inputs, self.code.params, strict=True)
         )
+        shapes = [shape_of(value) for value in self.graph.inputs]
+        symbols = symbols_of(extent for shape in shapes for extent in shape)
+        self.numbers = Numbers(symbols, [*shapes, *(one.name for one in self.operators)])
         self.heap: Register | None = None
-        self.batch: Register | None = None
+        self.symbols: dict[str, Register] = {}
         self.storages: dict[bool, Register] = {}
         self.shapes: dict[tuple[int | str, ...], Register] = {}
-        self.products: dict[int, Register] = {}
+        self.calculated: dict[str, Register] = {}  # by their expressions of C
+        self.slots: dict[str, int] = {}  # of the heap, by their expressions of C
 
     def write(self) -> None:
         self._check_inputs()
@@ -117,12 +130,11 @@ class _FunctionWriter:
     # ---- inputs
 
     def _check_inputs(self) -> None:
-        """Check number, dtype and shape of each argument, and learn the batch."""
-        values = (*self.graph.inputs, *self.graph.outputs)
-        written = [value for operator in self.operators for value in operator.outputs]
-        if any(is_scaled(value) for value in (*values, *written)):
-            self.heap = self.code.call("vm.builtin.alloc_shape_heap", MACHINE, 1)
-        is_known = False
+        """Check number, dtype and shape of each argument, and learn the open extents."""
+        if self.numbers.symbols:
+            self.heap = self.code.call("vm.builtin.alloc_shape_heap", MACHINE, _SLOTS)
+        heap = NOTHING if self.heap is None else self.heap
+        later = []
         for value in self.graph.inputs:
             register, shape = self.values[value], shape_of(value)
             context = f"{self.code.name}: {input_text(value)} "
@@ -133,61 +145,104 @@ class _FunctionWriter:
             for extent in shape:
                 if isinstance(extent, int):
                     pairs += [_EQUAL, extent]
+                elif extent not in self.numbers.symbols:
+                    pairs += [_ANY, 0]
+                elif (code := in_c(extent)) in self.slots:
+                    pairs += [_EQUAL_TO_SLOT, self.slots[code]]
                 else:
-                    pairs += [_EQUAL_TO_SLOT if is_known else _STORE, _BATCH]
-                    is_known = True
-            heap = NOTHING if self.heap is None else self.heap
+                    pairs += [_STORE, self._new_slot(code)]
             self.code.run("vm.builtin.match_shape", register, heap, len(shape), *pairs, context)
-        if self.heap is not None:
-            self.batch = self.code.call("vm.builtin.make_prim_value", self.heap, _SLOT, _BATCH)
+            if any(kind == _ANY for kind in pairs[::2]):
+                later.append((register, shape, context))
+        for symbol in self.numbers.symbols:
+            slot = self.slots[in_c(symbol)]
+            made = self.code.call("vm.builtin.make_prim_value", heap, _SLOT, slot)
+            self.symbols[symbol] = self.calculated[in_c(symbol)] = made
+        for register, shape, context in later:
+            pairs = []
+            for extent in shape:
+                is_checked = isinstance(extent, int) or extent in self.numbers.symbols
+                slot = 0 if is_checked else self._slot(in_c(extent))
+                pairs += [_ANY, 0] if is_checked else [_EQUAL_TO_SLOT, slot]
+            self.code.run("vm.builtin.match_shape", register, heap, len(shape), *pairs, context)
+        if self.numbers.symbols:
+            written = [value for operator in self.operators for value in operator.outputs]
+            extents = [extent for value in written for extent in shape_of(value)]
+            whole = (
+                self.plan.open_nbytes or "0",
+                *(in_c(nbytes_of(v)) for v in self.graph.outputs),
+            )
+            self.numbers.check(self.code.name, self.conditions, " + ".join(whole), extents)
+            self.code.run(self.numbers.check_name, *self.symbols.values())
+
+    # ---- numbers
+
+    def _new_slot(self, code: str) -> int:
+        """Return the slot of an expression of C, which has none."""
+        return self.slots.setdefault(code, len(self.slots))
+
+    def _number(self, code: str) -> Register:
+        """Return the value of an expression of C; each is calculated once in a call."""
+        if code not in self.calculated:
+            arguments = (self.symbols[symbol] for symbol in self.numbers.symbols)
+            number = self.numbers.index(code)
+            self.calculated[code] = self.code.call(self.numbers.name, number, *arguments)
+        return self.calculated[code]
+
+    def _slot(self, code: str) -> int:
+        """Return the slot that has the value of an expression of C."""
+        if code not in self.slots:
+            number = self._number(code)
+            slot = self._new_slot(code)
+            assert self.heap is not None
+            stored = (number, self.heap, _STORE, slot, f"{self.code.name}: {code} ")
+            self.code.run("vm.builtin.match_prim_value", *stored)
+        return self.slots[code]
 
     # ---- memory
 
     def _allocate_storages(self) -> None:
         places = (*self.plan.places.values(), *self.plan.workspaces.values())
-        scaled = [place.is_scaled for place in places]
-        if not all(scaled):
+        if not all(place.is_open for place in places):
             self.storages[False] = self._storage((max(self.plan.nbytes, 1),))
-        if any(scaled):
-            self.storages[True] = self._storage(self._shape(("batch", self.plan.batch_nbytes)))
+        if any(place.is_open for place in places):
+            self.storages[True] = self._storage(self._bytes(self.plan.open_nbytes))
 
     def _storage(self, shape: Register | tuple[int, ...]) -> Register:
         return self.code.call("vm.builtin.alloc_storage", MACHINE, shape, 0, _BYTES, "global")
 
     def _shape(self, shape: Shape) -> Register | tuple[int, ...]:
-        """Return a shape as an argument; a symbolic one is made once per call of the function."""
+        """Return a shape as an argument; an open one is made once per call of the function."""
         if all(isinstance(extent, int) for extent in shape):
             return tuple(int(extent) for extent in shape)
         if shape not in self.shapes:
-            assert self.heap is not None
             pairs: list[int] = []
             for extent in shape:
-                pairs += [_NUMBER, extent] if isinstance(extent, int) else [_SLOT, _BATCH]
-            made = self.code.call("vm.builtin.make_shape", self.heap, len(shape), *pairs)
-            self.shapes[shape] = made
+                if isinstance(extent, int):
+                    pairs += [_NUMBER, extent]
+                else:
+                    pairs += [_SLOT, self._slot(in_c(extent))]
+            self.shapes[shape] = self._made_shape(pairs)
         return self.shapes[shape]
 
-    def _times_batch(self, number: int) -> Register | int:
-        """Return a number times the batch; each product is made once."""
-        if number == 0:
-            return 0
-        if number not in self.products:
-            assert self.batch is not None
-            self.products[number] = self.code.call(PRODUCT, self.batch, number)
-        return self.products[number]
+    def _bytes(self, code: str) -> Register:
+        """Return the shape of so many bytes."""
+        return self._made_shape([_SLOT, self._slot(code)])
+
+    def _made_shape(self, pairs: list[int]) -> Register:
+        assert self.heap is not None
+        return self.code.call("vm.builtin.make_shape", self.heap, len(pairs) // 2, *pairs)
 
     def _tensor(self, place: Place, shape: Shape, dtype: DataType) -> Register:
-        storage = self.storages[place.is_scaled]
-        offset = self._times_batch(place.offset) if place.is_scaled else place.offset
-        return self.code.call("vm.builtin.alloc_tensor", storage, offset, self._shape(shape), dtype)
+        storage, offset = self.storages[place.is_open], place.offset
+        at = offset if isinstance(offset, int) else 0 if offset == "0" else self._number(offset)
+        return self.code.call("vm.builtin.alloc_tensor", storage, at, self._shape(shape), dtype)
 
     def _own_tensor(self, value: ir.Value) -> Register:
         """Allocate memory for one output."""
-        shape = stored_shape(value)
-        nbytes: Register | tuple[int, ...] = (nbytes_of(value),)
-        if is_scaled(value):
-            nbytes = self._shape(("batch", nbytes_of(value)))
-        storage = self._storage(nbytes)
+        shape, nbytes = stored_shape(value), nbytes_of(value)
+        size = (nbytes,) if isinstance(nbytes, int) else self._bytes(in_c(nbytes))
+        storage = self._storage(size)
         tensor = self.code.call(
             "vm.builtin.alloc_tensor", storage, 0, self._shape(shape), data_type(value)
         )
@@ -199,9 +254,7 @@ class _FunctionWriter:
     def _call(self, step: int, operator: Operator) -> None:
         arguments: list[Register] = []
         temporary: list[Register] = []
-        if operator.takes_batch:
-            assert self.batch is not None
-            arguments.append(self.batch)
+        arguments += [self.symbols[symbol] for symbol in operator.symbols]
         for value in operator.inputs:
             source = self.plan.source(value)
             if source in self.weights:
@@ -216,8 +269,7 @@ class _FunctionWriter:
             arguments.append(self.values[value])
         if operator.workspace:
             place = self.plan.workspaces[step]
-            batch = ("batch",) if place.is_scaled else ()
-            temporary.append(self._tensor(place, (*batch, operator.workspace), _BYTES))
+            temporary.append(self._tensor(place, (operator.workspace,), _BYTES))
             arguments.append(temporary[-1])
         self.code.run(operator.name, *arguments)
         self._release(step, operator, temporary)
@@ -253,7 +305,7 @@ class _FunctionWriter:
             return self.values[source]
         tensor = self._own_tensor(output)
         nbytes = nbytes_of(output)
-        count = self._times_batch(nbytes) if is_scaled(output) else nbytes
+        count = nbytes if isinstance(nbytes, int) else self._number(in_c(nbytes))
         origin = self._weight(source) if source in self.weights else self.values[source]
         self.code.run(COPY, origin, tensor, count)
         return tensor

@@ -1,7 +1,8 @@
 """The record ``dso.graph``: what a model is, as JSON in the metadata of its weights.
 
 version     1
-inputs, outputs     [{"name", "dtype", "shape"}]; a symbolic extent is its name
+inputs, outputs     [{"name", "dtype", "shape", "most"?}]; an open extent is its expression, and
+            most has the greatest values of extents by name
 variants    of a model for several sets of shapes: [{"function", "inputs", "outputs"}]
 nodes       [{"name", "op", "function", "inputs": [names], "outputs": [names], "flops"}],
             in the order of the calls; for the first set of shapes
@@ -52,11 +53,11 @@ def graph_record(
     folded : mapping of str to str
         The weights of the model that are not stored, each with the reason.
     """
-    graph, operators = variants[0]
-    record: dict[str, Any] = {"version": 1, **_ends(graph)}
+    graph, operators, _ = variants[0]
+    record: dict[str, Any] = {"version": 1, **_ends(variants[0])}
     if len(variants) > 1:
         record["variants"] = [
-            {"function": function, **_ends(variant.graph)}
+            {"function": function, **_ends(variant)}
             for function, variant in zip(functions, variants, strict=True)
         ]
     record["nodes"] = [_node(operator, weights) for operator in operators]
@@ -80,11 +81,16 @@ def _form(value: ir.Value, name: str) -> dict[str, Any]:
     return form
 
 
-def _ends(graph: ir.Graph) -> dict[str, Any]:
-    return {
-        "inputs": [{"name": value.name, **_type(value)} for value in graph.inputs],
-        "outputs": [{"name": value.name, **_type(value)} for value in graph.outputs],
-    }
+def _ends(variant: Variant) -> dict[str, Any]:
+    graph, most = variant.graph, variant.conditions.most
+    inputs = []
+    for value in graph.inputs:
+        bounds = {
+            name: most[name] for name in shape_of(value) if isinstance(name, str) and name in most
+        }
+        inputs.append({"name": value.name, **_type(value), **({"most": bounds} if bounds else {})})
+    outputs = [{"name": value.name, **_type(value)} for value in graph.outputs]
+    return {"inputs": inputs, "outputs": outputs}
 
 
 def _type(value: ir.Value) -> dict[str, Any]:

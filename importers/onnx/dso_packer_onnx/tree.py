@@ -12,7 +12,7 @@ from .layout import choose_layouts
 from .lower.nodes import lower_nodes
 from .plain_loops import plain_loops_note
 from .program import Variant, function_names, make_program
-from .read import check_batch_first, fix_inputs, read_model, with_shapes
+from .read import conditions_of, fix_inputs, read_model, with_shapes
 from .record import KEY, graph_record
 from .rewrite import rewrite
 from .weights import Weights
@@ -30,10 +30,10 @@ _MAIN = "main"
 def make_tree(
     model: Any,
     sets: Sequence[InputShapes],
-    dynamic: tuple[str, ...],
     values: Mapping[str, Any],
     options: tuple[str, ...],
     progress: Callable[[str], None],
+    notes: Sequence[str] = (),
 ) -> VMExecutable:
     """Make what `from_onnx` returns; `sets` has at least one set of shapes."""
     progress("read the model")
@@ -42,12 +42,12 @@ def make_tree(
     folded: dict[str, str] = {}
     variants = []
     for shapes in sets:
-        shaped = with_shapes(source, shapes, dynamic)
+        shaped = with_shapes(source, shapes)
         progress("make its operators")
         folded |= rewrite(shaped)
-        check_batch_first(shaped)
         choose_layouts(shaped.graph)
-        variants.append(Variant(shaped.graph, lower_nodes(shaped.graph)))
+        operators = lower_nodes(shaped.graph)
+        variants.append(Variant(shaped.graph, operators, conditions_of(shaped)))
     weights = _weights_of(variants)
     progress("make its program")
     program = make_program(variants, weights.names, _MAIN)
@@ -59,14 +59,14 @@ def make_tree(
     record = graph_record(variants, functions, weights, folded)
     program.import_module(weights.module({KEY: record}))
     note = plain_loops_note(variants[0].operators)
-    mark_imported(program, "the model's code", *([note] if note else []))
+    mark_imported(program, "the model's code", *notes, *([note] if note else []))
     return program
 
 
 def _weights_of(variants: Sequence[Variant]) -> Weights:
     """Return the weights that operators read or that are outputs."""
     weights = Weights()
-    for graph, operators in variants:
+    for graph, operators, _ in variants:
         read = (value for operator in operators for value in operator.inputs)
         for value in (*read, *graph.outputs):
             if value.const_value is not None:

@@ -37,7 +37,7 @@ def test_a_chain_needs_the_memory_of_its_two_largest_neighbours() -> None:
     operators = [Operator("f", "code", (a,), (b,)) for a, b in zip(chain, chain[1:], strict=False)]
     plan = plan_memory(operators, [y])
     assert plan.nbytes == 64 * (1 + 2)
-    assert plan.batch_nbytes == 0
+    assert plan.open_nbytes == ""
     assert y not in plan.places and x not in plan.places
 
 
@@ -57,19 +57,32 @@ def test_workspaces_share_memory_with_values_that_are_dead() -> None:
     x, y, factor = value("x", "batch", 16), value("y", "batch", 16), weight("w", [2.0])
     v = value("v", "batch", 16)
     plan = plan_memory([scale(x, factor, v), scale(v, factor, y)], [y])
-    assert plan.workspaces[0] == plan.workspaces[1] == (64, True)
-    assert plan.places == {v: (0, True)}
-    assert (plan.nbytes, plan.batch_nbytes) == (0, 128)
+    assert plan.workspaces[0] == plan.workspaces[1] == ("64 * n_batch", True)
+    assert plan.places == {v: ("0", True)}
+    assert (plan.nbytes, plan.open_nbytes) == (0, "128 * n_batch")
 
 
-def test_values_with_a_batch_are_planned_for_one_entry() -> None:
-    """The storage that grows has the bytes of one entry, rounded up to 64."""
+def test_values_that_grow_alike_are_planned_for_one_entry() -> None:
+    """Their offsets are multiples of one entry, rounded up to 64 bytes."""
     x, y = value("x", "batch", 3), value("y", "batch", 3)
     v = [value(f"v{i}", "batch", 3) for i in range(5)]
     chain = [x, *v, y]
     operators = [Operator("f", "code", (a,), (b,)) for a, b in zip(chain, chain[1:], strict=False)]
     plan = plan_memory(operators, [y])
-    assert (plan.nbytes, plan.batch_nbytes) == (0, 2 * 64)
+    assert (plan.nbytes, plan.open_nbytes) == (0, "128 * n_batch")
+
+
+def test_values_of_different_open_extents_share_slots() -> None:
+    """A slot is as large as its largest value, in each call; values that are alive are apart."""
+    x, y = value("x", "n", 8), value("y", "m", 8)
+    sizes = [("n", 8), ("m", 8), ("n", "m"), ("n", 8), ("m", 8)]
+    v = [value(f"v{i}", *size) for i, size in enumerate(sizes)]
+    chain = [x, *v, y]
+    operators = [Operator("f", "code", (a,), (b,)) for a, b in zip(chain, chain[1:], strict=False)]
+    plan = plan_memory(operators, [y])
+    assert all(plan.places[a] != plan.places[b] for a, b in zip(v, v[1:], strict=False))
+    assert len({plan.places[one] for one in v}) == 2
+    assert plan.open_nbytes.count("n_up") == 2
 
 
 def test_a_view_keeps_its_source_alive() -> None:

@@ -75,7 +75,7 @@ def test_shapes_are_given_again_and_again_over_one_copy_of_the_weights() -> None
 
 def test_a_symbolic_batch_is_the_first_extent() -> None:
     """The values between have it too, and the model runs for any batch."""
-    made = with_shapes(read_model(classifier("batch")), dynamic=("batch",))
+    made = with_shapes(read_model(classifier("batch")))
     assert shapes(made) == {
         "c": ("batch", 8, 4, 4),
         "r": ("batch", 8, 4, 4),
@@ -89,7 +89,7 @@ def test_a_symbolic_batch_is_the_first_extent() -> None:
 
 def test_a_static_model_gets_a_symbolic_batch_by_its_shape() -> None:
     """The declared extent 1 of the inputs and outputs is then no longer one."""
-    made = with_shapes(read_model(classifier()), {"x": ("n", 3, 4, 4)}, ("n",))
+    made = with_shapes(read_model(classifier()), {"x": ("n", 3, 4, 4)})
     assert shapes(made)["y"] == ("n", 5)
 
 

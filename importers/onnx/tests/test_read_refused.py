@@ -13,7 +13,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from dso_packer_onnx.read import check_batch_first, read_model, with_shapes
+from dso_packer_onnx.read import read_model, with_shapes
 from runtime.error import PackerError
 
 from .small_models import (
@@ -199,33 +199,20 @@ def test_a_bad_model_is_refused_in_words(case: str) -> None:
 
 
 SHAPES = {
-    "open": (None, (), r"open extents: x \('n', 3, 4, 4\); give them .*dynamic=\('n',\)"),
-    "unknown input": ({"X": (1, 3, 4, 4)}, (), "the model has no input 'X'; near names: 'x'"),
-    "axes": ({"x": (1, 3)}, (), r"'x', expected 4 axes as in \('n', 3, 4, 4\), found \(1, 3\)"),
-    "negative": ({"x": (-1, 3, 4, 4)}, (), "expected extents of at least 0 or names"),
-    "channels": ({"x": (1, 5, 4, 4)}, (), r"node 'conv' \(Conv\): X has 5 channels, expected 3"),
-    "two names": (None, ("n", "m"), "dynamic, expected at most one name, found 'n', 'm'"),
-    "no such name": ({"x": (1, 3, 4, 4)}, ("m",), r"no input has an extent 'm': x .* name it:"),
-    "not first": ({"x": ("n", 3, "n", 4)}, ("n",), "expected 'n' at the first axis alone"),
+    "unknown input": ({"X": (1, 3, 4, 4)}, "the model has no input 'X'; near names: 'x'"),
+    "axes": ({"x": (1, 3)}, r"'x', expected 4 axes as in \('n', 3, 4, 4\), found \(1, 3\)"),
+    "negative": ({"x": (-1, 3, 4, 4)}, "expected extents of at least 0 or names"),
+    "channels": ({"x": (1, 5, 4, 4)}, r"node 'conv' \(Conv\): X has 5 channels, expected 3"),
 }
 
 
 @pytest.mark.parametrize("case", SHAPES)
 def test_shapes_that_do_not_fit_are_refused(case: str) -> None:
-    """The message shows the inputs and which extents are open."""
-    shapes, dynamic, words = SHAPES[case]
+    """The message shows what is wrong with the given shapes."""
+    shapes, words = SHAPES[case]
     read = read_model(classifier("n"))
     with pytest.raises(PackerError, match=words):
-        with_shapes(read, shapes, dynamic)
-
-
-def test_a_symbolic_extent_that_moves_is_refused() -> None:
-    """The node that moves it is named, after the rewrites, which may remove it."""
-    proto = model([node("Transpose", "x", "y", "move")], [value("x", "n", 3)], [unknown("y")])
-    shaped = with_shapes(read_model(proto), dynamic=("n",))
-    words = r"node 'move' \(Transpose\): output 'y' is \(3, 'n'\), expected the symbolic extent"
-    with pytest.raises(PackerError, match=words):
-        check_batch_first(shaped)
+        with_shapes(read, shapes)
 
 
 @pytest.mark.parametrize(
@@ -242,28 +229,6 @@ def test_operators_of_the_other_domain_are_refused_by_name(op_type: str) -> None
     words = rf"node 'learned' \({op_type}\): of the domain ai.onnx.ml only these are supported: "
     with pytest.raises(PackerError, match=words):
         read_model(proto)
-
-
-@pytest.mark.parametrize(
-    ("shapes", "hint"),
-    [
-        ({"x": ("n", 3), "z": (2, 3)}, True),
-        ({"x": ("n", 3), "z": ("n", 3)}, True),
-        ({"x": (3, "n"), "z": (2, 3)}, False),
-        ({"x": ("n", 3), "z": ("m", 3)}, False),
-        ({"x": ("n", 3), "z": (None, 3)}, False),
-        ({"x": ("n", "n"), "z": (2, 3)}, False),
-    ],
-)
-def test_a_name_is_offered_only_if_it_can_stay_open(shapes: dict[str, tuple], hint: bool) -> None:
-    """The only open extent, and the first one wherever it is; what is offered is accepted."""
-    inputs = [value(name, *shape) for name, shape in shapes.items()]
-    proto = model([node("Relu", "x", "y")], inputs, [unknown("y")])
-    with pytest.raises(PackerError, match="open extents: ") as caught:
-        with_shapes(read_model(proto))
-    assert ("dynamic=('n',)" in str(caught.value)) == hint
-    if hint:
-        with_shapes(read_model(proto), dynamic=("n",))
 
 
 @pytest.mark.parametrize(

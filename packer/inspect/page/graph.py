@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...model_text import signatures_text, symbolic_extent, work_text
+from ...model_text import open_extents, signatures_text, work_text
 
 if TYPE_CHECKING:
     from runtime.graph.model_record import TensorInfo
@@ -49,7 +49,7 @@ def describe_graph(graph: GraphReport | None) -> dict[str, Any] | None:
         "signatures": list(signatures_text(graph)),
         "work": work_text(graph),
         "flops": graph.flops,
-        "symbol": symbolic_extent(graph),
+        "symbol": next(iter(open_extents(graph)), None),
         "nodes": len(graph.nodes),
         "operators": _kinds(graph),
         "lanes": max((lane for row in rows for lane in (row.lane, *row.passes)), default=0) + 1,

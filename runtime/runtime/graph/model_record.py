@@ -36,16 +36,21 @@ class TensorInfo(NamedTuple):
         The extents; one that each call may choose is its name, as ``"batch"``.
     layout : str
         How it is stored, if not in C order, as ``"NCHW16c"``; else "".
+    most : tuple of (str, int)
+        The names of extents of an input that have a greatest value, with that.
     """
 
     name: str
     dtype: str
     shape: tuple[int | str, ...]
     layout: str = ""
+    most: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
         layout = f" as {self.layout}" if self.layout else ""
-        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]{layout}"
+        bounds = {name: f"{name} <= {value}" for name, value in self.most}
+        extents = (bounds.get(str(extent), str(extent)) for extent in self.shape)
+        return f"{self.name}: {self.dtype}[{', '.join(extents)}]{layout}"
 
 
 def signature_text(function: str, inputs: Iterable[object], outputs: Sequence[object]) -> str:
@@ -186,7 +191,8 @@ def _info(fields: Any, name: str) -> TensorInfo:
     for extent in shape:
         _expect(f"extent of {shown(name)}", extent, str if isinstance(extent, str) else int)
     layout = _field(fields, "layout", str, "")
-    return TensorInfo(name, _field(fields, "dtype", str), tuple(shape), layout)
+    most = tuple(_table(fields, "most", int).items())
+    return TensorInfo(name, _field(fields, "dtype", str), tuple(shape), layout, most)
 
 
 def _node(fields: Mapping[str, Any]) -> GraphNode:

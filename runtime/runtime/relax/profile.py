@@ -89,11 +89,12 @@ class _Rows:
 
     def _flops(self, node: GraphNode) -> int:
         values = self._record.values if self._record is not None else {}
-        for name in node.outputs:
+        flops = node.flops
+        for name in node.outputs[:1]:
             for extent in values[name].shape if name in values else ():
                 if isinstance(extent, str):
-                    return node.flops * self._extents.get(extent, 1)
-        return node.flops
+                    flops *= self._extents.get(extent, 1)
+        return flops
 
     def _row(self, name: str, function: str, calls: int, time: int) -> OperatorTime:
         return OperatorTime(name, function, 1e-9 * time / self._number, calls=calls / self._number)

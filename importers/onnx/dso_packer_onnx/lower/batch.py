@@ -45,7 +45,7 @@ _ELEMENTWISE = {
 }  # fmt: skip
 
 
-def one_entry(node: ir.Node) -> tuple[dict[ir.Value, Shape], bool]:
+def one_entry(node: ir.Node) -> tuple[dict[ir.Value, Shape], str]:
     """Return the shapes of a node's values for one entry of the batch.
 
     Parameters
@@ -57,8 +57,8 @@ def one_entry(node: ir.Node) -> tuple[dict[ir.Value, Shape], bool]:
     -------
     dict of ir.Value to tuple of int
         With 1 for the symbolic extent.
-    bool
-        Whether there is a symbolic extent.
+    str
+        The symbol of the batch; "" if every extent is known.
 
     Raises
     ------
@@ -74,15 +74,18 @@ def one_entry(node: ir.Node) -> tuple[dict[ir.Value, Shape], bool]:
         for value in symbolic:
             leads = isinstance(shapes[value][0], str)
             if not leads or any(isinstance(extent, str) for extent in shapes[value][1:]):
-                raise refuse(node, "batch", f"value {value.name!r}")
+                raise refuse(node, "open", f"value {value.name!r}")
             if element_bits(value) < 8:
                 raise refuse(node, "dtype", f"value {value.name!r}")
         if not _keeps_entries_apart(node, shapes) or not set(results(node)) <= set(symbolic):
-            raise refuse(node, "batch")
+            raise refuse(node, "open")
     fixed: dict[ir.Value, Shape] = {
         v: tuple(1 if isinstance(d, str) else d for d in s) for v, s in shapes.items()
     }
-    return fixed, bool(symbolic)
+    symbols = {extent for shape in shapes.values() for extent in shape if isinstance(extent, str)}
+    if len(symbols) > 1 or any(not symbol.isidentifier() for symbol in symbols):
+        raise refuse(node, "open")
+    return fixed, next(iter(symbols), "")
 
 
 def _keeps_entries_apart(node: ir.Node, shapes: dict[ir.Value, Shape]) -> bool:

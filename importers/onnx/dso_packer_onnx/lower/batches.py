@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..operator import elements, shape_of
+from ..extent import Extent, in_c, product
+from ..operator import shape_of
 from .code import count_in_c
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 class Batches(NamedTuple):
     """The batch of a product: extents, and the distances of both factors and the result."""
 
-    extents: tuple[int | str, ...]
-    a: tuple[int, ...]
-    b: tuple[int, ...]
-    out: tuple[int, ...]
+    extents: tuple[Extent, ...]
+    a: tuple[Extent, ...]
+    b: tuple[Extent, ...]
+    out: tuple[Extent, ...]
 
     def split(self) -> tuple[Batches, Batches]:
         """Return all dimensions but the last two, and these."""
@@ -35,10 +36,10 @@ class Extents(NamedTuple):
 
     batches: Batches
     rows: Shape  # their product is the number of rows
-    inner: int
-    columns: int
-    a_steps: tuple[int, int]  # to the next row and column
-    b_steps: tuple[int, int]
+    inner: Extent
+    columns: Extent
+    a_steps: tuple[Extent, Extent]  # to the next row and column
+    b_steps: tuple[Extent, Extent]
 
     @classmethod
     def of(cls, node: ir.Node, panels: Callable[[int, int], int] | None) -> Extents:
@@ -49,57 +50,64 @@ class Extents(NamedTuple):
         a, b = (shape_of(value) for value in node.inputs[:2] if value is not None)
         out = shape_of(node.outputs[0])
         trans_a, trans_b = (bool(node.attributes.get_int(f"trans_{f}", 0)) for f in "ab")
-        inner, columns = elements(a[-2 if trans_a else -1 :][:1]), elements(out[-1:])
+        inner, columns = a[-2 if trans_a else -1], out[-1]
         # All rows are one matrix where all products have the same right factor.
         if not trans_a and all(extent == 1 for extent in b[:-2]):
             batches, rows = Batches((), (), (), ()), out[:-1]
         else:
             rows = out[-2:-1]
-            b_size = panels(inner, columns) if panels else inner * columns
+            b_size = product((inner, columns))
+            if panels:
+                assert isinstance(inner, int)
+                assert isinstance(columns, int)
+                b_size = panels(inner, columns)
             batches = _batches(out, a, b, b_size)
-        a_steps = (1, elements(a[-1:])) if trans_a else (inner, 1)
+        a_steps = (1, a[-1]) if trans_a else (inner, 1)
         return cls(batches, rows, inner, columns, a_steps, (1, inner) if trans_b else (columns, 1))
 
     def in_c(self) -> str:
         """Return initialisers of the extents and distances of the last two batch dimensions."""
-        inside = self.batches.split()[1]
+        inside, columns = self.batches.split()[1], in_c(self.columns)
+        (a_row, a_column), (b_row, b_column) = (
+            map(in_c, steps) for steps in (self.a_steps, self.b_steps)
+        )
         return f"""\
-      .batch = {pair([in_c(extent) for extent in inside.extents])},
-      .rows = {count_in_c(self.rows)}, .inner = {self.inner}, .columns = {self.columns},
-      .a_batch = {pair(inside.a)}, .a_row = {self.a_steps[0]}, .a_column = {self.a_steps[1]},
-      .b_batch = {pair(inside.b)}, .b_row = {self.b_steps[0]}, .b_column = {self.b_steps[1]},
-      .out_batch = {pair(inside.out)}, .out_row = {self.columns},"""
+      .batch = {pair(inside.extents)},
+      .rows = {count_in_c(self.rows)}, .inner = {in_c(self.inner)}, .columns = {columns},
+      .a_batch = {pair(inside.a)}, .a_row = {a_row}, .a_column = {a_column},
+      .b_batch = {pair(inside.b)}, .b_row = {b_row}, .b_column = {b_column},
+      .out_batch = {pair(inside.out)}, .out_row = {columns},"""
 
 
-def _batches(out: Shape, a: Shape, b: Shape, b_size: int) -> Batches:
+def _batches(out: Shape, a: Shape, b: Shape, b_size: Extent) -> Batches:
     """Return the batch of a product with adjacent dimensions joined where both factors allow it."""
-    sizes = [elements(shape[-2:]) for shape in (a, b, out)]
+    sizes = [product(shape[-2:]) for shape in (a, b, out)]
     sizes[1] = b_size
     steps = [
         _distances(shape[:-2], len(out) - 2, size)
         for shape, size in zip((a, b, out), sizes, strict=True)
     ]
-    joined: list[tuple[int | str, list[int]]] = []
+    joined: list[tuple[Extent, list[Extent]]] = []
     for extent, *distances in zip(out[:-2], *steps, strict=True):
         if extent == 1:
             continue
-        if joined and isinstance(extent, int):
+        if joined:
             before, outer = joined[-1]
-            whole = all(o == d * extent for o, d in zip(outer, distances, strict=True))
-            if whole and isinstance(before, int):
-                joined[-1] = (before * extent, distances)
+            if all(o == product((d, extent)) for o, d in zip(outer, distances, strict=True)):
+                joined[-1] = (product((before, extent)), distances)
                 continue
         joined.append((extent, distances))
     found = [tuple(distances[i] for _, distances in joined) for i in range(3)]
     return Batches(tuple(extent for extent, _ in joined), *found)
 
 
-def _distances(shape: Shape, ndim: int, size: int) -> list[int]:
+def _distances(shape: Shape, ndim: int, size: Extent) -> list[Extent]:
     """Return the distances along batch dimensions; 0 where the extent is 1 or missing."""
-    distances, step = [], size
+    distances: list[Extent] = []
+    step = size
     for extent in reversed(shape):
         distances.append(0 if extent == 1 else step)
-        step *= elements((extent,))
+        step = product((step, extent))
     return [0] * (ndim - len(shape)) + distances[::-1]
 
 
@@ -112,19 +120,14 @@ def loops(outside: Batches, body: str) -> str:
     )
     lines = [
         f"    const int64_t {name} = "
-        + (" + ".join(f"i{d} * {step}" for d, step in enumerate(steps) if step) or "0")
+        + (" + ".join(f"i{d} * {in_c(step)}" for d, step in enumerate(steps) if step) or "0")
         + ";\n"
         for name, steps in places.items()
     ]
     return f"{opened}  {{\n{''.join(lines)}{body}  }}\n"
 
 
-def in_c(extent: int | str) -> int | str:
-    """Return an extent as a C expression; the symbolic one is ``batch``."""
-    return "batch" if isinstance(extent, str) else extent
-
-
-def pair(values: Sequence[int | str]) -> str:
+def pair(values: Sequence[Extent]) -> str:
     """Return an initialiser of the last two numbers, with zeros for missing ones."""
-    first, second = ([0, 0, *values])[-2:]
+    first, second = map(in_c, ([0, 0, *values])[-2:])
     return f"{{{first}, {second}}}"

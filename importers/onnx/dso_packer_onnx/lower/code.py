@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING
 
 from ..dtypes import c_type
-from ..operator import Operator, elements, shape_of
+from ..extent import FLOOR_DIV, Extent, in_c, parameter, product, symbols_of
+from ..operator import Operator, shape_of, stored_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -14,17 +16,24 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
 HEADER = '#include "dso_operators.h"\n'
+_PLAIN_HEADER = """\
+#include "dso_packer.h"
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+"""
 
 
 def is_symbolic(values: Iterable[ir.Value]) -> bool:
-    """Return True if a value has the symbolic extent."""
+    """Return True if a value has an open extent."""
     return any(isinstance(extent, str) for value in values for extent in shape_of(value))
 
 
 def count_in_c(shape: Sequence[int | str]) -> str:
-    """Return the product of extents as a C expression; the symbolic one is ``batch``."""
-    fixed = elements(tuple(shape))
-    return f"batch * {fixed}" if any(isinstance(extent, str) for extent in shape) else str(fixed)
+    """Return the product of extents as a C expression."""
+    return in_c(product(shape))
 
 
 def operator_of(
@@ -33,10 +42,11 @@ def operator_of(
     inputs: Sequence[ir.Value],
     outputs: Sequence[ir.Value],
     *,
-    workspace: int = 0,
+    workspace: int | str = 0,
     parts: Iterable[str] = (),
     flops: int = 0,
     before: str = "",
+    extents: Iterable[Extent] = (),
 ) -> Operator:
     """Make the operator of a C body over tensors.
 
@@ -46,19 +56,29 @@ def operator_of(
         The first part of the function's name.
     body : str
         C statements. The inputs are ``x0``, ``x1``, ..., the outputs ``y0``, ... .
-    workspace : int
-        In bytes; for each element of a symbolic batch.
+    workspace : int or str
+        In bytes, as an extent.
     before : str
         C code before the function, in which ``@`` is the function's name.
+    extents : iterable of int or str
+        Extents that the body uses beside the extents of the tensors.
     """
-    takes_batch = is_symbolic((*inputs, *outputs))
+    values = (*inputs, *outputs)
+    of_values = (one for value in values for one in (*shape_of(value), *stored_shape(value)))
+    symbols = symbols_of((*of_values, *extents, workspace))
     parameters = [
-        *(["int64_t batch"] if takes_batch else []),
+        *(f"int64_t {parameter(symbol)}" for symbol in symbols),
         *(f"const {c_type(value)} *x{i}" for i, value in enumerate(inputs)),
         *(f"{c_type(value)} *y{i}" for i, value in enumerate(outputs)),
         *(["void *workspace"] if workspace else []),
     ]
-    code = f"{HEADER}{before}\nint32_t @({', '.join(parameters)}) {{\n{body}}}\n"
+    counts = [product(shape_of(value)) for value in outputs]
+    if any(isinstance(count, str) for count in counts):
+        nothing = " && ".join(f"!({in_c(count)})" for count in counts)
+        body = f"  if ({nothing}) return 0; /* a kernel takes a batch of 0 as 1 */\n{body}"
+    functions = FLOOR_DIV if re.search(r"\bn_(floor|max|min)\(", before + body) else ""
+    header = (HEADER if parts else _PLAIN_HEADER) + functions
+    code = f"{header}{before}\nint32_t @({', '.join(parameters)}) {{\n{body}}}\n"
     name = f"{stem}_{hashlib.sha256(code.encode()).hexdigest()[:10]}"
     return Operator(
         name=name,
@@ -68,5 +88,5 @@ def operator_of(
         workspace=workspace,
         parts=frozenset(parts),
         flops=flops,
-        takes_batch=takes_batch,
+        symbols=symbols,
     )

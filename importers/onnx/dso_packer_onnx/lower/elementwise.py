@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..extent import Extent, in_c, parameter, product, symbols_of
 from ..image import BLOCKED, image_of
 from ..operator import elements, shape_of, stored, stored_shape
 from .code import operator_of
@@ -27,8 +28,8 @@ _ITEM = 4096  # elements of an item, at least
 class _Dimension(NamedTuple):
     """A dimension of the loop nest."""
 
-    extent: int | str  # Elements; a str is a C expression
-    steps: tuple[int, ...]  # the distance in floats of each input and, last, of the output
+    extent: Extent
+    steps: tuple[Extent, ...]  # the distance in floats of each input and, last, of the output
 
 
 def elementwise(node: ir.Node) -> Operator:
@@ -104,7 +105,7 @@ def _value_function(
 # ---- One row
 
 
-def _row_function(steps: tuple[int, ...]) -> str:
+def _row_function(steps: tuple[Extent, ...]) -> str:
     """Return the loop over vectors; the last floats are computed in a copy."""
     pointers = "".join(f"const float *x{i}, " for i in range(len(steps)))
     fixed = "".join(
@@ -141,33 +142,28 @@ def _dimensions(inputs: Sequence[ir.Value], out: ir.Value) -> list[_Dimension]:
         steps = (*(of_input[d] for of_input in all_steps), strides[d])
         if extent == 1 and d < len(shape) - 1:
             continue
-        if dims and isinstance(extent, int):
+        if dims:
             outer = dims[-1]
-            if all(o == s * extent for o, s in zip(outer.steps, steps, strict=True)):
-                joined: int | str = (
-                    outer.extent * extent
-                    if isinstance(outer.extent, int)
-                    else f"{outer.extent} * {extent}"
-                )
-                dims[-1] = _Dimension(joined, steps)
+            if all(o == product((s, extent)) for o, s in zip(outer.steps, steps, strict=True)):
+                dims[-1] = _Dimension(product((outer.extent, extent)), steps)
                 continue
-        dims.append(_Dimension("batch" if isinstance(extent, str) else extent, steps))
+        dims.append(_Dimension(extent, steps))
     return dims or [_Dimension(1, (1,) * (len(inputs) + 1))]
 
 
-def _inside(value: ir.Value) -> tuple[Shape, tuple[int, ...]]:
+def _inside(value: ir.Value) -> tuple[Shape, tuple[Extent, ...]]:
     """Return extents without the padding, and the distances, of a value as it is stored."""
     shape = stored_shape(value)
-    strides = [1]
+    strides: list[Extent] = [1]
     for extent in reversed(shape[1:]):
-        strides.insert(0, strides[0] * elements((extent,)))
+        strides.insert(0, product((strides[0], extent)))
     if stored(value).layout == BLOCKED:
         image = image_of(value)
         shape = (shape[0], shape[1], image.height, image.width, shape[4])
     return shape, tuple(strides[: len(shape)])
 
 
-def _broadcast(value: ir.Value, out: ir.Value) -> list[int]:
+def _broadcast(value: ir.Value, out: ir.Value) -> list[Extent]:
     """Return the distances of an input along the dimensions of the output's stored form."""
     if stored(out).layout == BLOCKED and stored(value).layout != BLOCKED:
         # One value per channel, or for each pixel of all channels.
@@ -184,14 +180,18 @@ def _broadcast(value: ir.Value, out: ir.Value) -> list[int]:
         ]
     shape, strides = _inside(value)
     ndim = len(_inside(out)[0])
-    steps = [0 if extent == 1 else step for extent, step in zip(shape, strides, strict=True)]
+    steps: list[Extent] = [
+        0 if extent == 1 else step for extent, step in zip(shape, strides, strict=True)
+    ]
     return [0] * (ndim - len(shape)) + steps
 
 
 def _item_function(dims: list[_Dimension], count: int) -> str:
     """Return the function of an item: some rows, or a part of the only row."""
     pointers = "".join(f"const float *x{i}; " for i in range(count))
-    struct = f"struct tensors {{ {pointers}float *y; int64_t rows, n, each; }};\n"
+    symbols = symbols_of(number for dim in dims for number in (dim.extent, *dim.steps))
+    fields = "".join(f", {parameter(symbol)}" for symbol in symbols)
+    struct = f"struct tensors {{ {pointers}float *y; int64_t rows, n, each{fields}; }};\n"
     inner = dims[-1].steps
     args = [*(f"t->x{i}" for i in range(count)), "t->y"]
     if len(dims) == 1:
@@ -202,15 +202,17 @@ def _item_function(dims: list[_Dimension], count: int) -> str:
   row({", ".join(at)}, min(t->n - at, t->each));
 }}
 """
+    known = "".join(f"  const int64_t {name} = t->{name};\n" for name in map(parameter, symbols))
     split = "".join(
-        f"    const int64_t i{d} = rest % {dims[d].extent};\n    rest /= {dims[d].extent};\n"
+        f"    const int64_t i{d} = rest % ({in_c(dims[d].extent)});\n"
+        f"    rest /= {in_c(dims[d].extent)};\n"
         for d in range(len(dims) - 2, 0, -1)
     )
     places = [
         " + ".join(
             [arg]
             + [
-                f"{'rest' if d == 0 else f'i{d}'} * {dims[d].steps[i]}"
+                f"{'rest' if d == 0 else f'i{d}'} * {in_c(dims[d].steps[i])}"
                 for d in range(len(dims) - 1)
                 if dims[d].steps[i]
             ]
@@ -219,7 +221,7 @@ def _item_function(dims: list[_Dimension], count: int) -> str:
     ]
     return f"""{struct}static void item(const void *data, int64_t index) {{
   const struct tensors *t = data;
-  const int64_t end = min(t->rows, (index + 1) * t->each);
+{known}  const int64_t end = min(t->rows, (index + 1) * t->each);
   for (int64_t number = index * t->each; number < end; number++) {{
     int64_t rest = number;
 {split}    row({", ".join(places)}, t->n);
@@ -229,14 +231,16 @@ def _item_function(dims: list[_Dimension], count: int) -> str:
 
 
 def _launch(dims: list[_Dimension], inputs: Sequence[ir.Value], out: ir.Value) -> str:
-    *outer, inner = [str(dim.extent) for dim in dims]
-    fields = [f"x{i}{_first(value)}" for i, value in enumerate(inputs)]
+    *outer, inner = [in_c(dim.extent) for dim in dims]
+    symbols = symbols_of(number for dim in dims for number in (dim.extent, *dim.steps))
+    pointers = [*(f"x{i}{_first(value)}" for i, value in enumerate(inputs)), f"y0{_first(out)}"]
     rows, each = " * ".join(outer) or "1", f"max(1, {_ITEM} / max(1, {inner}))"
     items = "ceil_div(tensors.rows, tensors.each)"
     if not outer:
         each, items = str(_ITEM), "ceil_div(tensors.n, tensors.each)"
+    fields = [*pointers, rows, inner, each, *map(parameter, symbols)]
     return f"""\
-  const struct tensors tensors = {{{", ".join([*fields, f"y0{_first(out)}", rows, inner, each])}}};
+  const struct tensors tensors = {{{", ".join(fields)}}};
   if (dso_op_parallel(item, &tensors, {items}, tensors.rows * tensors.n)) return -1;
 """
 
@@ -254,7 +258,7 @@ def _padding(out: ir.Value) -> str:
     if not stored(out).padding:
         return ""
     image = image_of(out)
-    batch = "batch" if isinstance(image.batch, str) else image.batch
+    batch = in_c(image.batch)
     return f"""\
   struct dso_op_image out = {image.in_c("y0")};
   for (int64_t i = 0; i < {batch}; i++, out.data += out.batch)

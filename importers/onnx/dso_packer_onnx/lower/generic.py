@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ..dtypes import element_bits
+from ..extent import parameter
 from ..operator import Operator, elements, shape_of
 from .batch import one_entry
 from .c_text import Text, tidy
@@ -21,7 +22,8 @@ from .guards import HELPER as GUARD_HELPER
 from .guards import INCLUDE as GUARD_INCLUDE
 from .guards import guard
 from .one_node import OneNode, one_node_model
-from .refused import refuse
+from .open_loops import has_open_loops, lower_open
+from .refused import OperatorRefusedError, refuse
 from .storage import Storage, compute_in_float, declared, helpers, storage_of
 from .supported import cause_of, check_supported, reason_of
 
@@ -60,9 +62,16 @@ def lower_generic(node: ir.Node) -> Operator:
     check_supported(node)
     if node.op_type in _VIEWS and node.domain in ("", "ai.onnx") and node.inputs[0]:
         return Operator(node.op_type.lower(), "", (node.inputs[0],), tuple(node.outputs))
-    shapes, takes_batch = one_entry(node)
+    try:
+        shapes, symbol = one_entry(node)
+    except OperatorRefusedError as error:
+        if error.cause not in ("open", "shape"):
+            raise
+        if not has_open_loops(node):
+            raise
+        return lower_open(node)
     one, text = _generated(node, shapes)
-    return _operator(node, one, text, shapes, takes_batch)
+    return _operator(node, one, text, shapes, symbol)
 
 
 def _generated(node: ir.Node, shapes: dict[ir.Value, Shape]) -> tuple[OneNode, Text]:
@@ -108,7 +117,7 @@ def _text_of_bytes(model: bytes) -> Text:
 
 
 def _operator(
-    node: ir.Node, one: OneNode, text: Text, shapes: dict[ir.Value, Shape], takes_batch: bool
+    node: ir.Node, one: OneNode, text: Text, shapes: dict[ir.Value, Shape], symbol: str
 ) -> Operator:
     """Put the function of an operator around generated code."""
     values = (*one.inputs, *one.outputs)
@@ -140,7 +149,7 @@ def _operator(
     call = [*names, *(["workspace"] if offset else [])]
     code = (GUARD_INCLUDE if checks else "") + _INCLUDE + helpers(storages) + text.code
     code += GUARD_HELPER if checks else "\n"
-    code += _functions(body, parameters, call, _steps(one, shapes) if takes_batch else None)
+    code += _functions(body, parameters, call, symbol, _steps(one, shapes))
     name = f"{node.op_type.lower()}_{hashlib.sha256(code.encode()).hexdigest()[:10]}"
     return Operator(
         name=name,
@@ -149,7 +158,7 @@ def _operator(
         outputs=one.outputs,
         workspace=offset,
         flops=sum(elements(shapes[value]) for value in one.outputs),
-        takes_batch=takes_batch,
+        symbols=(symbol,) if symbol else (),
     )
 
 
@@ -166,11 +175,11 @@ def _is_symbolic(value: ir.Value) -> bool:
 
 
 def _functions(
-    body: list[str], parameters: list[str], call: list[str], steps: list[int] | None
+    body: list[str], parameters: list[str], call: list[str], symbol: str, steps: list[int]
 ) -> str:
-    """Write the operator ``@``; with `steps`, as a loop over the entries of a batch."""
+    """Write the operator ``@``; with a symbol, as a loop over the entries of a batch."""
     lines = "".join(f"  {line}\n" for line in body)
-    if steps is None:
+    if not symbol:
         return f"int32_t @({', '.join(parameters) or 'void'}) {{\n{lines}}}\n"
     moved = [
         f"(void *)((char *){name} + i * {step})" if step else name
@@ -178,8 +187,8 @@ def _functions(
     ]
     return (
         f"static int32_t one_entry({', '.join(parameters)}) {{\n{lines}}}\n\n"
-        f"int32_t @({', '.join(['int64_t batch', *parameters])}) {{\n"
-        "  for (int64_t i = 0; i < batch; i++)\n"
+        f"int32_t @({', '.join([f'int64_t {parameter(symbol)}', *parameters])}) {{\n"
+        f"  for (int64_t i = 0; i < {parameter(symbol)}; i++)\n"
         f"    if (one_entry({', '.join(moved)})) return -1;\n"
         "  return 0;\n}\n"
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from packer.operators import workspace as need
 
+from ..extent import in_c, product
 from ..image import image_of
 from ..operator import shape_of
 from .code import operator_of
@@ -23,11 +24,11 @@ _FLOAT = 4
 
 
 def _batch(image: Image) -> str:
-    return "batch" if isinstance(image.batch, str) else str(image.batch)
+    return in_c(image.batch)
 
 
 def _batches(image: Image) -> int:
-    """Return the factor of a workspace, which is that of one element of a symbolic batch."""
+    """Return the images for a count of operations."""
     return 1 if isinstance(image.batch, str) else image.batch
 
 
@@ -98,7 +99,7 @@ def conv2d(node: ir.Node) -> Operator:
         body,
         inputs,
         node.outputs,
-        workspace=_FLOAT * floats * _batches(source),
+        workspace=product((_FLOAT * floats, source.batch)),
         parts=["conv2d"],
         flops=2 * pixels * prod(shape_of(weight)) * _batches(source),  # type: ignore[arg-type]
     )

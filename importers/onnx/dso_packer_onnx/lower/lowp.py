@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from packer.operators import workspace as need
 
 from ..dtypes import c_type, dtype_name
+from ..extent import expression_of, in_c, product, written
 from ..operator import elements, shape_of
-from .batches import Extents, in_c, loops, pair
+from .batches import Extents, loops, pair
 from .code import operator_of
 from .epilogue import after_in_c
 from .packing import packed_lowp_conv2d, packed_lowp_matmul
@@ -117,17 +118,17 @@ def lowp_matmul(node: ir.Node) -> Operator:
   }};
   if (dso_op_lowp_matmul(&product)) return -1;
 """
-    nbytes = need.lowp_matmul_workspace(
-        elements(extents.rows), extents.inner, 0 if is_packed else extents.columns, size
-    )
+    inner, columns = expression_of(extents.inner), expression_of(extents.columns)
+    rows = expression_of(product(extents.rows))
+    nbytes = written(need.lowp_matmul_workspace(rows, inner, 0 if is_packed else columns, size))
     return operator_of(
         "lowp_matmul",
         loops(outside, body) + "  return 0;\n",
         given.values,
         node.outputs,
-        workspace=nbytes * elements(inside.extents),
+        workspace=product((nbytes, *inside.extents)),
         parts=["lowp_matmul"],
-        flops=2 * elements(shape_of(out)) * extents.inner,
+        flops=2 * elements((*shape_of(out), extents.inner)),
     )
 
 
@@ -142,7 +143,6 @@ def lowp_conv2d(node: ir.Node) -> Operator:
     kernel = shape_of(weight)[2:]
     batch, channels, height, width = shape_of(out)
     nbytes = _conv_workspace(node, x, weight)
-    batches = 1 if isinstance(batch, str) else batch
     body = f"""\
   const struct dso_op_lowp_conv2d conv = {{
       .batch = {in_c(batch)},
@@ -165,9 +165,9 @@ def lowp_conv2d(node: ir.Node) -> Operator:
         body,
         given.values,
         node.outputs,
-        workspace=nbytes * batches,
+        workspace=product((nbytes, batch)),
         parts=["lowp_conv2d"],
-        flops=2 * elements(shape_of(out)[2:]) * elements(shape_of(weight)) * batches,
+        flops=2 * elements((*shape_of(out)[2:], *shape_of(weight), batch)),
     )
 
 

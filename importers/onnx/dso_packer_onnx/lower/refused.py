@@ -20,7 +20,7 @@ CAUSES = {
     "control flow": "its bodies cannot be written as loops of fixed length; unroll it",
     "shape": "the shape of a result depends on the data; give the input that decides it by "
     "input_values (--input-value), or use an operator of fixed shape",
-    "batch": "it does not treat the entries of the symbolic dimension one by one; use input shapes",
+    "open": "it has no code for open extents; give them by input_shapes",
     "image": "it needs an image library; decode before the model",
     "dtype": "a data type has no C code here; cast it",
     "unknown": "no C code can be made of it; replace it with other operators",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from packer.operators import PANEL
 from packer.operators import workspace as need
 
+from ..extent import Extent, expression_of, in_c, product, written
 from ..operator import elements, shape_of
-from .batches import Extents, in_c, loops
-from .code import count_in_c, is_symbolic, operator_of
+from .batches import Extents, loops
+from .code import count_in_c, operator_of
 from .epilogue import after_in_c, float_in_c
 from .packing import packed_matmul
 
@@ -34,14 +34,7 @@ def matmul(node: ir.Node) -> Operator:
     inputs = [value for value in (a, factor, bias, residual) if value is not None]
     added = f"x{2 + (bias is not None)} + out" if residual is not None else ""
     outside, inside = extents.batches.split()
-    rows, inner, columns = elements(extents.rows), extents.inner, extents.columns
-    floats = need.matmul_workspace(
-        max(rows, 2) if is_symbolic(node.outputs) else rows,
-        inner,
-        columns,
-        a_column=extents.a_steps[1],
-        b_column=None if is_packed else extents.b_steps[1],
-    )
+    floats = _matmul_floats(extents, is_packed)
     body = f"""\
   const struct dso_op_matmul product = {{
 {extents.in_c()}
@@ -57,10 +50,23 @@ def matmul(node: ir.Node) -> Operator:
         loops(outside, body) + "  return 0;\n",
         inputs,
         node.outputs,
-        workspace=_FLOAT * floats * elements(inside.extents),
+        workspace=product((_FLOAT, floats, *inside.extents)),
         parts=["matmul"],
-        flops=2 * elements(shape_of(node.outputs[0])) * inner,
+        flops=2 * elements((*shape_of(node.outputs[0]), extents.inner)),
     )
+
+
+def _matmul_floats(extents: Extents, is_packed: bool) -> Extent:
+    """Return the floats that one product needs; with open extents as many as it may need."""
+    sizes = (product(extents.rows), extents.inner, extents.columns)
+    rows, inner, columns = sizes
+    if isinstance(rows, int) and isinstance(inner, int) and isinstance(columns, int):
+        a_column, b_column = extents.a_steps[1], extents.b_steps[1]
+        assert isinstance(a_column, int)
+        assert isinstance(b_column, int)
+        of_b = None if is_packed else b_column
+        return need.matmul_workspace(rows, inner, columns, a_column=a_column, b_column=of_b)
+    return written(need.most_of_matmul(*map(expression_of, sizes), is_packed=is_packed))
 
 
 def _panels(inner: int, columns: int) -> int:
@@ -84,15 +90,15 @@ def attention(node: ir.Node) -> Operator:
     of_out = _Heads.of(node.outputs[0], out_layout or layout, of_q.heads)
     inputs = [value for value in (q, k, v, mask) if value is not None]
     batch = shape_of(q)[0]
-    floats = need.attention_workspace(
-        of_q.heads, of_k.heads, of_q.rows, of_k.rows, of_q.size, of_v.size
-    )
+    sizes = (of_q.heads, of_k.heads, of_q.rows, of_k.rows, of_q.size, of_v.size)
+    floats = written(need.attention_workspace(*map(expression_of, sizes)))
     masked = _mask_in_c(shape_of(mask)) if mask is not None else ""
     scale = node.attributes.get_float("scale", 0.0)
     body = f"""\
   const struct dso_op_attention attention = {{
       .batch = {in_c(batch)}, .heads = {of_q.heads}, .kv_heads = {of_k.heads},
-      .rows = {of_q.rows}, .keys = {of_k.rows}, .size = {of_q.size}, .value_size = {of_v.size},
+      .rows = {in_c(of_q.rows)}, .keys = {in_c(of_k.rows)}, .size = {of_q.size},
+      .value_size = {of_v.size},
       .q = x0, .k = x1, .v = x2,
       {of_q.distances("q")}, {of_k.distances("k")}, {of_v.distances("v")},
 {masked}
@@ -103,15 +109,15 @@ def attention(node: ir.Node) -> Operator:
   }};
   return dso_op_attention(&attention);
 """
-    per_element = of_q.heads * of_q.rows * of_k.rows * (of_q.size + of_v.size)
+    work = elements((batch, of_q.heads, of_q.rows, of_k.rows, of_q.size + of_v.size))
     return operator_of(
         "attention",
         body,
         inputs,
         node.outputs,
-        workspace=_FLOAT * floats * elements((batch,)),
+        workspace=product((_FLOAT, floats, batch)),
         parts=["attention"],
-        flops=2 * per_element * elements((batch,)),
+        flops=2 * work,
     )
 
 
@@ -119,40 +125,40 @@ class _Heads(NamedTuple):
     """How the heads of q, k, v or the result are in memory."""
 
     heads: int
-    rows: int
+    rows: Extent
     size: int
-    batch: int
-    head: int
-    row: int
+    batch: Extent
+    head: Extent
+    row: Extent
 
     @classmethod
     def of(cls, value: ir.Value, layout: str | None, heads: int) -> _Heads:
         """Read (batch, rows, heads * size), "bsh", or (batch, heads, rows, size), "bhs"."""
         shape = shape_of(value)
-        extents = [elements((extent,)) for extent in shape[1:]]
-        whole = prod(extents)
+        whole = product(shape[1:])
         if layout == "bsh":
-            rows, width = extents[0], prod(extents[1:])
-            return cls(heads, rows, width // heads, whole, width // heads, width)
-        _, rows, size = extents
-        return cls(extents[0], rows, size, whole, rows * size, size)
+            width = product(shape[2:])
+            assert isinstance(width, int)
+            return cls(heads, shape[1], width // heads, whole, width // heads, width)
+        _, count, rows, size = shape
+        assert isinstance(count, int)
+        assert isinstance(size, int)
+        return cls(count, rows, size, whole, product((rows, size)), size)
 
     def distances(self, name: str) -> str:
         """Return initialisers of the three distances in ``struct dso_op_attention``."""
-        return f".{name}_batch = {self.batch}, .{name}_head = {self.head}, .{name}_row = {self.row}"
+        batch, head, row = map(in_c, (self.batch, self.head, self.row))
+        return f".{name}_batch = {batch}, .{name}_head = {head}, .{name}_row = {row}"
 
 
 def _mask_in_c(shape: Shape) -> str:
     """Return initialisers for a mask that broadcasts to (batch, heads, rows, keys)."""
     batch, head, row = ((1, 1, 1, *shape)[-4:])[:3]
-    keys = elements(shape[-1:])
-    rows = elements((row,)) if row != 1 else 1
-    heads = elements((head,)) if head != 1 else 1
-    steps = (
-        0 if batch == 1 else heads * rows * keys,
-        0 if head == 1 else rows * keys,
-        0 if row == 1 else keys,
-    )
+    keys = shape[-1]
+    steps = [
+        in_c(0 if extent == 1 else product(inside))
+        for extent, inside in ((batch, (head, row, keys)), (head, (row, keys)), (row, (keys,)))
+    ]
     return (
         f"      .mask = x3, .mask_batch = {steps[0]}, .mask_head = {steps[1]}, "
         f".mask_row = {steps[2]},"
@@ -168,7 +174,7 @@ def normalize(node: ir.Node) -> Operator:
     assert x is not None
     shape = shape_of(x)
     axis = node.attributes.get_int("axis", -1) % len(shape)
-    size = elements(shape[axis:])
+    size = count_in_c(shape[axis:])
     inputs = [value for value in (x, scale, bias) if value is not None]
     optional = "".join(
         f".{name} = x{inputs.index(value)}, "

@@ -15,7 +15,8 @@ from packer.files.text import shown_path
 from runtime.error import shown
 from runtime.serial.mapped_file import map_file, reason_of
 
-from .batch_first import check_batch_first as check_batch_first
+from .equations import MOST
+from .equations import conditions_of as conditions_of
 from .fixed_inputs import fix_inputs as fix_inputs
 from .graphs import Graphs
 from .nodes import check_nodes, inline_functions
@@ -28,6 +29,8 @@ from .wire import check_wire
 from .words import first_line, refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import onnx
     import onnx_ir as ir
 
@@ -62,12 +65,12 @@ def read_model(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> ir.Mo
     source, path = _SOURCE, None
     if isinstance(model, str | os.PathLike):
         source, path = shown_path(model), model
-    proto, outside = _light(model, source)
+    proto, outside, most = _light(model, source)
     tensors = Tensors(source, path, outside)
     check_versions(proto, source)
     Graphs(proto, tensors).check()
     try:
-        return _model(proto, tensors)
+        return _model(proto, tensors, most)
     except (RuntimeError, ValueError, TypeError, KeyError, AttributeError) as error:
         if isinstance(error, ExportError):
             raise
@@ -118,7 +121,7 @@ def _parse(data: memoryview, source: str) -> LightModel:
         raise refusal(source, "protobuf cannot read it; it is damaged or not a model") from error
 
 
-def _model(proto: Any, tensors: Tensors) -> ir.Model:
+def _model(proto: Any, tensors: Tensors, most: Mapping[str, int]) -> ir.Model:
     """Make the objects of a model whose names are checked."""
     try:
         import onnx_ir as ir
@@ -140,7 +143,7 @@ def _model(proto: Any, tensors: Tensors) -> ir.Model:
         value.const_value = small or weights[name]
     made.graph.sort()
     _separate_outputs(made)
-    made.meta["source"] = source
+    made.meta["source"], made.meta[MOST] = source, most
     return made
 
 

@@ -1,35 +1,46 @@
-"""Shapes for all values of a model: static, or with one symbolic extent.
+"""Shapes for all values of a model: ints, and expressions of the extents that are open.
 
-The symbolic extent is not calculated with: the shapes are inferred for two values of it. An
-extent that is equal in both is static, and one that is the value itself is symbolic.
+onnx_shape_inference calculates with the open extents. Its expressions are compared with the shapes
+that are inferred for two samples of the open extents, node by node; where it knows none, a multiple
+of a product of open extents that fits both samples is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
 from packer import ExportError
-from packer.files.arguments import list_of
-from runtime.error import listed, near_names, shown
+from runtime.error import near_names, shown
 
+from ..extent import Extent, identifier, parsed, product, symbols_of, value_at
+from ..quiet import quiet
 from .constants import put_constants
+from .equations import MOST, put_conditions
 from .infer import Inference
 from .loops import take_branch
-from .types import Type, graphs_of
+from .types import Shape, Type, graphs_of
 from .words import name_of_node, refusal, shape_text
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-SAMPLES = (1, 61)  # values of the symbolic extent
+# Values of the open extents, of the first and second symbol, and so on: two samples. A model may
+# refuse large ones, for a table is short, or small ones, for a window is large.
+_SAMPLES = (
+    ((2, 3, 5, 7, 11, 13), (61, 67, 71, 73, 79, 83)),
+    ((2, 3, 5, 7, 11, 13), (3, 5, 7, 11, 13, 17)),
+    ((64, 128, 192, 256, 320, 384), (192, 320, 448, 576, 704, 832)),
+)
+_MOST_SYMBOLS = len(_SAMPLES[0][0])
+_MOST_FACTORS = 3
 Given = tuple[int | str | None, ...]
+Sample = dict[str, int]
 
 
 def with_shapes(
-    model: ir.Model,
-    shapes: Mapping[str, Sequence[int | str]] | None = None,
-    dynamic: Sequence[str] = (),
+    model: ir.Model, shapes: Mapping[str, Sequence[int | str]] | None = None
 ) -> ir.Model:
     """Return a copy of a model in which every value has a data type and a shape.
 
@@ -40,45 +51,68 @@ def with_shapes(
     model : onnx_ir.Model
         Of `read_model`; it is not changed. The copy shares its weights.
     shapes : mapping of str to sequence of int or str, optional
-        The shape of each input to change. An extent may be the name in `dynamic`.
-    dynamic : sequence of str
-        At most one name of an extent that each call decides. It must be that of the first axis.
+        The shape of each input to change. A str names an extent that each call decides.
 
     Returns
     -------
     onnx_ir.Model
-        Its extents are ints, or ``ir.SymbolicDim`` of that name or of a multiple, ``"4*batch"``.
-        Inputs have it at the first axis alone; `check_batch_first` checks other values.
+        Its extents are ints, or ``ir.SymbolicDim`` of an expression (`extent`).
 
     Raises
     ------
     ExportError
-        If an extent is left open, with the inputs and their open extents; if the shapes do not
-        fit a node, with its name; if a shape depends on data.
+        If the shapes do not fit a node, with its name; if a shape depends on data.
     """
     source = model.meta.get("source", "model")
-    name = _dynamic_name(dynamic, source)
-    inputs, changed = _input_shapes(model, _checked(model, shapes or {}, source), name, source)
-    made = model.clone()
-    passes = _passes(made, inputs, changed, name)
-    _put_types(made, passes, name, source)
+    inputs, changed = _input_shapes(model, _checked(model, shapes or {}, source), source)
+    made, passes, samples = _inferred(model, inputs, changed, source)
+    _put_types(made, inputs, passes, samples, source)
+    put_conditions(made, model.meta.get(MOST, {}))
     put_constants(made, passes)
     return made
 
 
+def _inferred(
+    model: ir.Model, inputs: Mapping[str, tuple[Extent, ...]], changed: bool, source: str
+) -> tuple[ir.Model, list[Inference], list[Sample]]:
+    """Infer a copy of a model for the first samples that it takes; raise the error of the first."""
+    refused: ExportError | None = None
+    for samples in _samples(inputs, source):
+        made = model.clone()
+        try:
+            return made, _passes(made, inputs, changed, samples), samples
+        except ExportError as error:
+            refused = refused or error
+    assert refused is not None
+    raise refused
+
+
+def _samples(inputs: Mapping[str, tuple[Extent, ...]], source: str) -> list[list[Sample]]:
+    """Return values of the open extents: pairs of samples, in none of which a value is twice."""
+    names = symbols_of(extent for shape in inputs.values() for extent in shape)
+    if len(names) > _MOST_SYMBOLS:
+        text = f"the inputs have {len(names)} open extents, expected at most {_MOST_SYMBOLS}"
+        raise refusal(source, f"{text}: {', '.join(names)}; give some of them by input_shapes")
+    if not names:
+        return [[{}]]
+    return [[dict(zip(names, values, strict=False)) for values in pair] for pair in _SAMPLES]
+
+
 def _passes(
-    model: ir.Model, inputs: Mapping[str, Given], changed: bool, name: str
+    model: ir.Model,
+    inputs: Mapping[str, tuple[Extent, ...]],
+    changed: bool,
+    samples: Sequence[Sample],
 ) -> list[Inference]:
-    """Infer all nodes, for each sample of the symbolic extent; decided branches are taken."""
+    """Infer all nodes, for each sample of the open extents; decided branches are taken."""
     import onnx_ir as ir
 
     source = model.meta.get("source", "model")
-    samples = SAMPLES if name else SAMPLES[:1]
     passes = []
     for sample in samples:
-        bound = {key: _bound(shape, {name: sample}) for key, shape in inputs.items()}
+        bound = {key: _bound(shape, sample) for key, shape in inputs.items()}
         passes.append(Inference(model, source, bound))
-    declared = [{} if changed else _declared(model, {name: sample}) for sample in samples]
+    declared = [{} if changed else _declared(model, sample) for sample in samples]
     for node in model.graph:  # it goes on with nodes that are put in after this one
         if _take_branch(model.graph, node, passes):
             continue
@@ -87,16 +121,24 @@ def _passes(
             try:
                 one.step(node, proto, declared[index])
             except ExportError as error:
-                if not index:
+                if len(passes) == 1:
                     raise
-                text = f"{error.message}; this is with {name} = {samples[index]}"
+                values = ", ".join(f"{name} = {value}" for name, value in samples[index].items())
+                text = f"{error.message}; this is with {values}"
                 raise ExportError(text, path=error.path) from None
     return passes
 
 
-def _bound(shape: Given, names: Mapping[str, int]) -> tuple[int | None, ...]:
-    """Return a shape with the values of its names."""
-    return tuple(names.get(one) if isinstance(one, str) else one for one in shape)
+def _bound(shape: Given, sample: Sample) -> tuple[int | None, ...]:
+    """Return a shape with the values of its names; None for an extent without."""
+    return tuple(None if one is None else _value_of(one, sample) for one in shape)
+
+
+def _value_of(extent: Extent, sample: Sample) -> int | None:
+    try:
+        return value_at(extent, sample)
+    except ValueError:  # a name, not an expression
+        return None
 
 
 def _take_branch(graph: ir.Graph, node: ir.Node, passes: list[Inference]) -> bool:
@@ -112,16 +154,6 @@ def _take_branch(graph: ir.Graph, node: ir.Node, passes: list[Inference]) -> boo
         return False
     take_branch(graph, node, condition)
     return True
-
-
-def _dynamic_name(dynamic: Sequence[str], source: str) -> str:
-    names = list_of(dynamic, "dynamic")
-    if len(names) > 1:
-        text = (
-            f"dynamic, expected at most one name, found {listed(names)}; give shapes for the rest"
-        )
-        raise refusal(source, text)
-    return names[0] if names else ""
 
 
 def _checked(
@@ -152,11 +184,11 @@ def _is_extent(extent: object) -> bool:
 
 
 def _input_shapes(
-    model: ir.Model, given: dict[str, Given], dynamic: str, source: str
-) -> tuple[dict[str, Given], bool]:
+    model: ir.Model, given: dict[str, Given], source: str
+) -> tuple[dict[str, tuple[Extent, ...]], bool]:
     """Return the shape of each input, and whether one differs from the declared shape."""
     declared = {value.name: _extents(value.shape) for value in model.graph.inputs}
-    names: dict[str, int | str] = {dynamic: dynamic} if dynamic else {}
+    names: dict[str, int | str] = {}
     changed = False
     for key, shape in given.items():
         for old, new in zip(declared[key] or (), shape, strict=False):
@@ -164,109 +196,151 @@ def _input_shapes(
             if isinstance(old, str) and new is not None and names.setdefault(old, new) != new:
                 text = f"input_shapes: {shown(key)}: extent {shown(old)}, expected {names[old]} as"
                 raise refusal(source, f"{text} given before, found {new}")
-    shapes: dict[str, Given | None] = {}
+    shapes: dict[str, Given] = {}
     for key, known in declared.items():
         shape_ = given.get(key, known)
+        if shape_ is None:
+            text = f"input {shown(key)} has no shape, expected one; give it by input_shapes"
+            raise refusal(source, text)
         # A name that one input was given an extent for has it in the others too.
-        shapes[key] = shape_ and tuple(
-            names.get(one, one) if isinstance(one, str) else one for one in shape_
-        )
-    _check_open(shapes, dynamic, source)
-    return {key: shape for key, shape in shapes.items() if shape is not None}, changed
+        shapes[key] = tuple(names.get(one, one) if isinstance(one, str) else one for one in shape_)
+    return _named(shapes), changed
 
 
-def _check_open(shapes: Mapping[str, Given | None], dynamic: str, source: str) -> None:
-    """Refuse inputs with an open extent, and a symbolic extent that is not the first."""
-    used = [e for shape in shapes.values() for e in shape or () if isinstance(e, str)]
-    inputs = ", ".join(f"{key} {shape_text(shape)}" for key, shape in shapes.items())
-    is_open = any(
-        shape is None or any(e is None or (isinstance(e, str) and e != dynamic) for e in shape)
-        for shape in shapes.values()
-    )
-    if is_open:
-        text = f"the inputs have open extents: {inputs}; give them by input_shapes"
-        if (name := _only_first(shapes.values())) and not dynamic:
-            text += f", or let each call decide it: dynamic=({name!r},)"
-        raise refusal(source, text)
-    if dynamic and dynamic not in used:
-        text = f"dynamic: no input has an extent {shown(dynamic)}: {inputs}"
-        key, first = next(iter(shapes.items()), ("", ()))
-        if first:
-            text += f"; name it: input_shapes={{{key!r}: {(dynamic, *first[1:])!r}}}"
-        raise refusal(source, text)
+def _named(shapes: Mapping[str, Given]) -> dict[str, tuple[Extent, ...]]:
+    """Return shapes whose open extents are expressions of identifiers."""
+    texts = [e for shape in shapes.values() for e in shape if isinstance(e, str)]
+    plain = {text for text in texts if text.isascii() and text.isidentifier()}
+    made: dict[str, str] = {text: identifier(text, ()) for text in sorted(plain)}
+    for text in texts:
+        if text not in made:
+            made[text] = _expression(text, made) or identifier(text, list(made.values()))
+    found: dict[str, tuple[Extent, ...]] = {}
     for key, shape in shapes.items():
-        if dynamic in (shape or ())[1:]:
-            text = (
-                f"input {shown(key)}: {shape_text(shape)}, expected {shown(dynamic)} at the first"
-            )
-            raise refusal(source, f"{text} axis alone; export it with input_shapes instead")
+        extents: list[Extent] = []
+        for axis, extent in enumerate(shape):
+            if extent is None:
+                extents.append(identifier(f"{key}_{axis}", list(made.values())))
+            else:
+                extents.append(made[extent] if isinstance(extent, str) else extent)
+        found[key] = tuple(extents)
+    return found
 
 
-def _only_first(shapes: Iterable[Given | None]) -> str:
-    """Return the only open extent, if it has a name and is the first one wherever it is."""
-    first: set[int | str | None] = set()
-    for shape in shapes:
-        if shape is None or not all(isinstance(extent, int) for extent in shape[1:]):
-            return ""
-        first.update(extent for extent in shape[:1] if not isinstance(extent, int))
-    name = first.pop() if len(first) == 1 else None
-    return name if isinstance(name, str) else ""
+def _expression(text: str, names: Mapping[str, str]) -> str | None:
+    """Return a text of a model that is an expression of other names; None for a name."""
+    try:
+        expression = parsed(text)
+    except ValueError:
+        return None
+    is_known = all(symbol.name in names for symbol in expression.free_symbols)
+    return str(expression) if is_known else None
 
 
 def _extents(shape: ir.Shape | None) -> Given | None:
     if shape is None:
         return None
-    return tuple(extent if isinstance(extent, int) else extent.value for extent in shape)
+    return tuple(extent if isinstance(extent, int) else extent.value or None for extent in shape)
 
 
-def _declared(model: ir.Model, names: Mapping[str, int]) -> dict[ir.Value, Type]:
+def _declared(model: ir.Model, sample: Sample) -> dict[ir.Value, Type]:
     """Return the types that the model declares for outputs of nodes."""
     found = {}
     for node in model.graph:
         for value in node.outputs:
             if value.dtype is not None:
                 extents = _extents(value.shape)
-                shape = None if extents is None else _bound(extents, names)
+                shape = None if extents is None else _bound(extents, sample)
                 found[value] = Type(int(value.dtype), shape)
     return found
 
 
-def _put_types(model: ir.Model, passes: list[Inference], name: str, source: str) -> None:
+def _put_types(
+    model: ir.Model,
+    inputs: Mapping[str, tuple[Extent, ...]],
+    passes: Sequence[Inference],
+    samples: Sequence[Sample],
+    source: str,
+) -> None:
     """Put the inferred types into the values of a model."""
     import onnx_ir as ir
 
+    shapes = {value: [one.types[value].shape or () for one in passes] for value in passes[0].types}
     for value, (dtype, _) in passes[0].types.items():
-        shapes = [one.types[value].shape for one in passes]
-        extents: list[int | ir.SymbolicDim] = []
-        for found in zip(*(s or () for s in shapes), strict=False):
-            if found.count(found[0]) == len(found):
-                extents.append(found[0] or 0)
-            elif (factor := _factor(found)) is not None:
-                extents.append(ir.SymbolicDim(name if factor == 1 else f"{factor}*{name}"))
-            else:
-                raise _symbolic_refusal(value, shapes, name, source)
-        if len({len(s or ()) for s in shapes}) > 1:
-            raise _symbolic_refusal(value, shapes, name, source)
-        value.dtype, value.shape = ir.DataType(dtype), ir.Shape(extents)
+        value.dtype = ir.DataType(dtype)
+    if len(passes) > 1:
+        _calculate(model, inputs, shapes)
+    for value, found in shapes.items():
+        calculated = _extents(value.shape) or ()
+        extents: list[Extent] = []
+        for axis, sizes in enumerate(zip(*found, strict=False)):
+            known = calculated[axis] if axis < len(calculated) else None
+            extent = _extent(known, sizes, samples)
+            if extent is None:
+                raise _symbolic_refusal(value, found, samples, source)
+            extents.append(extent)
+        if len({len(shape) for shape in found}) > 1:
+            raise _symbolic_refusal(value, found, samples, source)
+        value.shape = ir.Shape(extents)
     for node, proto in passes[0].inner.items():
         _put_inner_types(node, proto)
 
 
-def _factor(extents: tuple[Any, ...]) -> int | None:
-    """Return how many times the symbolic extent an extent is, or None."""
-    factor = extents[0] // SAMPLES[0] if isinstance(extents[0], int) else 0
-    return factor if factor and extents == tuple(factor * each for each in SAMPLES) else None
+def _calculate(
+    model: ir.Model,
+    inputs: Mapping[str, tuple[Extent, ...]],
+    shapes: Mapping[ir.Value, Sequence[Shape]],
+) -> None:
+    """Let onnx_shape_inference calculate with the open extents, as far as it can."""
+    import onnx_ir as ir
+    import onnx_shape_inference
+
+    for value, found in shapes.items():
+        value.shape = None if found[0] != found[1] else ir.Shape(found[0])
+    for value in model.graph.inputs:
+        value.shape = ir.Shape(inputs[str(value.name)])
+    with quiet("onnx_shape_inference"):
+        onnx_shape_inference.infer_symbolic_shapes(model)
 
 
-def _symbolic_refusal(value: ir.Value, shapes: list[Any], name: str, source: str) -> ExportError:
+def _extent(
+    known: int | str | None, sizes: tuple[int | None, ...], samples: Sequence[Sample]
+) -> Extent | None:
+    """Return the extent that has some sizes for the samples."""
+    if len({*sizes}) == 1:
+        return sizes[0] or 0
+    if isinstance(known, str) and _fits(known, sizes, samples):
+        return product([known])
+    fitting = (one for one in _products(sizes, samples) if _fits(one, sizes, samples))
+    return next(fitting, None)
+
+
+def _fits(extent: Extent, sizes: tuple[int | None, ...], samples: Sequence[Sample]) -> bool:
+    return tuple(_value_of(extent, sample) for sample in samples) == sizes
+
+
+def _products(sizes: tuple[int | None, ...], samples: Sequence[Sample]) -> Iterator[Extent]:
+    """Yield multiples of products of open extents, simple ones first."""
+    names = sorted(samples[0])
+    for count in range(1, _MOST_FACTORS + 1):
+        for factors in combinations_with_replacement(names, count):
+            whole = product(factors)
+            value = value_at(whole, samples[0])
+            if value and sizes[0] and sizes[0] % value == 0:
+                yield product([sizes[0] // value, whole])
+
+
+def _symbolic_refusal(
+    value: ir.Value, shapes: Sequence[Shape], samples: Sequence[Sample], source: str
+) -> ExportError:
     producer = value.producer()
     where = name_of_node(producer) if producer is not None else f"input {shown(value.name)}"
     found = " and ".join(
-        f"{shape_text(shape)} with {name} = {sample}"
-        for shape, sample in zip(shapes, SAMPLES, strict=True)
+        f"{shape_text(shape)} with {', '.join(f'{n} = {v}' for n, v in sample.items())}"
+        for shape, sample in zip(shapes, samples, strict=True)
     )
-    text = f"{where}: output {shown(value.name)}, expected {shown(name)} as its first extent alone,"
-    return refusal(source, f"{text} found {found}; export several input_shapes instead")
+    text = f"{where}: output {shown(value.name)}, expected a shape that follows from the open"
+    return refusal(source, f"{text} extents, found {found}; give them by input_shapes instead")
 
 
 def _put_inner_types(node: ir.Node, proto: Any) -> None:

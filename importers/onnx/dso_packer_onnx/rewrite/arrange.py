@@ -64,18 +64,13 @@ def plan(view: View, shape: Sequence[Size]) -> Plan | None:
         axes = _axes_in_order(view, base, target)
         if axes is not None:
             found.append(_permuted(view.base, base, axes, target))
-    fit = [item for item in found if max(map(_symbols, (item.split, item.shape))) < 2]
-    return min(fit, key=lambda item: item.cost, default=None)
+    return min(found, key=lambda item: item.cost)
 
 
 def _permuted(base: ir.Value, extents: list[Size], perm: list[int], target: list[Size]) -> Plan:
     after = [extents[axis] for axis in perm]
     split = extents if extents != sizes(base) else None
     return Plan(base, split, perm, target if target != after else None)
-
-
-def _symbols(shape: list[Size] | None) -> int:
-    return sum(bool(size.names) for size in shape or [])
 
 
 def _axes_in_order(view: View, base: list[Size], target: list[Size]) -> list[int] | None:
@@ -126,7 +121,7 @@ def carry_out(model: ir.Model, steps: Plan) -> list[ir.Node]:
 
 
 def reshape_node(model: ir.Model, value: ir.Value, shape: Sequence[Size]) -> ir.Node:
-    """Make a Reshape; its symbolic extent is -1."""
+    """Make a Reshape; -1 stands for each open extent in its target, which nothing reads."""
     target = np.array([-1 if size.names else size.number for size in shape], np.int64)
     fixed = new_weight(model, f"shape.{'x'.join(map(str, target))}", target)
     extents = [extent_of(size) for size in shape]

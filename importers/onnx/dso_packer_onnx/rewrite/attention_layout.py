@@ -88,9 +88,7 @@ def _rows_shape(view: View, value: ir.Value) -> list[Size] | None:
     for axis, extent, stride in zip(view.axes, extents, strides, strict=True):
         if joined(axis) != ([Factor(extent, stride)] if extent != ONE else []):
             return None
-    shape = [batch, rows, width]
-    symbols = sum(bool(item.names) for item in shape)
-    return shape if symbols < 2 or sizes(view.base) == shape else None
+    return [batch, rows, width]
 
 
 def _heads_view(rows: ir.Value, heads: ir.Value) -> View:

@@ -12,6 +12,7 @@ special case.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -73,7 +74,8 @@ def size_of(extent: Dim) -> Size | None:
     if extent.value is None:
         return None
     number, names = 1, []
-    for part in extent.value.replace(" ", "").split("*"):
+    text = re.sub(r"(\w+)\*\*(\d+)", _factors, extent.value.replace(" ", ""))
+    for part in text.split("*"):
         if part.isdigit():
             number *= int(part)
         elif part.isidentifier():
@@ -81,6 +83,10 @@ def size_of(extent: Dim) -> Size | None:
         else:
             return None
     return Size(number, tuple(sorted(names)))
+
+
+def _factors(power: re.Match[str]) -> str:
+    return "*".join([power[1]] * int(power[2]))
 
 
 def extent_of(size: Size) -> Dim:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -45,8 +46,8 @@ def from_torch(
         Arguments of a call; the library takes the same dtypes and shapes. Not used for an
         ExportedProgram.
     dynamic_shapes : optional
-        Which extents are symbolic, as for `torch.export.export`: ``{"x": {0: Dim("batch")}}``.
-        One symbol, in first extents.
+        Which extents each call decides, as for `torch.export.export`: ``{"ids": {0: Dim("batch"),
+        1: Dim("seq", max=512)}}``. The greatest value of a Dim is checked in each call.
     **options
         Further arguments of `from_onnx`.
 
@@ -75,8 +76,10 @@ def from_torch(
 
     if isinstance(module, str):
         return from_torch(*_made_by(module), **options)
-    model = _onnx_of(_program_of(module, example_inputs, dynamic_shapes))
-    return from_onnx(model, dynamic=_name_symbols(model.proto, dynamic_shapes), **options)
+    program = _program_of(module, example_inputs, dynamic_shapes)
+    model = _onnx_of(program)
+    names = _name_symbols(model.proto, dynamic_shapes)
+    return from_onnx(model._replace(most=_greatest(program, names)), **options)
 
 
 def _made_by(target: str) -> tuple[Any, ...]:
@@ -172,49 +175,60 @@ def _onnx_of(program: Any) -> LightModel:
     return light_ir(exported.model)
 
 
-def _name_symbols(proto: onnx.ModelProto, dynamic_shapes: Any) -> tuple[str, ...]:
-    """Give the only symbol of the inputs the name that the caller chose; return it, if any.
+def _name_symbols(proto: onnx.ModelProto, dynamic_shapes: Any) -> dict[str, str]:
+    """Give the symbols of a model the names that the caller chose; return the name of each.
 
-    Raises ExportError if there are several symbols, or one that is not the first extent of an
-    input.
+    Without a choice the only symbol is ``batch``, and several have the names of torch.
     """
-    places = [
-        (value.name, axis, dim.dim_param)
-        for value in proto.graph.input
-        for axis, dim in enumerate(value.type.tensor_type.shape.dim)
-        if dim.dim_param
-    ]
-    symbols = list(dict.fromkeys(symbol for _, _, symbol in places))
-    if len(symbols) > 1 or any(axis for _, axis, _ in places):
-        found = ", ".join(f"axis {axis} of {name!r}" for name, axis, _ in places)
-        raise ExportError(
-            "packer.from_torch: symbolic extents, expected one, of the first axis of inputs, "
-            f"found {found}; leave the others out of dynamic_shapes"
-        )
-    if not symbols:
-        return ()
-    chosen = list(dict.fromkeys(_names(dynamic_shapes)))
-    name = chosen[0] if len(chosen) == 1 else symbols[0] if chosen else _BATCH
-    for value in (*proto.graph.input, *proto.graph.output):
+    inputs = list(proto.graph.input)
+    chosen = [*_leaves(dynamic_shapes)]
+    names: dict[str, str] = {}
+    for value, dims in zip(inputs, chosen if len(chosen) == len(inputs) else [], strict=False):
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            name = dims.get(axis, "")
+            if dim.dim_param.isidentifier() and name.isidentifier():
+                names.setdefault(dim.dim_param, name)
+    params = {dim.dim_param for one in inputs for dim in one.type.tensor_type.shape.dim}
+    symbols = {name for param in params for name in re.findall(r"[A-Za-z_]\w*", param)}
+    if len(symbols) == 1:
+        names.setdefault(next(iter(symbols)), _BATCH)
+    for value in (*inputs, *proto.graph.output):
         for dim in value.type.tensor_type.shape.dim:
-            if dim.dim_param == symbols[0]:
-                dim.dim_param = name
-    del proto.graph.value_info[:]  # they have the old name, and are inferred again
-    return (name,)
+            if dim.dim_param:
+                new = re.sub(r"[A-Za-z_]\w*", lambda m: names.get(m[0], m[0]), dim.dim_param)
+                dim.dim_param = new
+    del proto.graph.value_info[:]  # they have the old names, and are inferred again
+    return {symbol: names.get(symbol, symbol) for symbol in symbols}
 
 
-def _names(shapes: Any) -> Iterator[str]:
-    """Yield the names in a specification of dynamic shapes."""
-    if isinstance(shapes, str):
-        yield shapes
-    elif isinstance(shapes, type) or hasattr(shapes, "__name__"):
-        yield shapes.__name__
-    elif isinstance(shapes, Mapping):
-        for value in shapes.values():
-            yield from _names(value)
-    elif isinstance(shapes, Sequence):
-        for value in shapes:
-            yield from _names(value)
+def _leaves(shapes: Any) -> Iterator[dict[int, str]]:
+    """Yield for each tensor of a specification of dynamic shapes the names by axis."""
+    items = list(shapes.values()) if isinstance(shapes, Mapping) else shapes
+    is_list = isinstance(items, Sequence) and not isinstance(items, str)
+    if not is_list or all(_is_dim(item) for item in items):
+        axes = shapes if isinstance(shapes, Mapping) else dict(enumerate(items if is_list else ()))
+        yield {
+            axis: dim if isinstance(dim, str) else getattr(dim, "__name__", "")
+            for axis, dim in axes.items()
+            if isinstance(axis, int)
+        }
+        return
+    for item in items:
+        yield from _leaves(item)
+
+
+def _is_dim(item: Any) -> bool:
+    return item is not None and not isinstance(item, Mapping | list | tuple)
+
+
+def _greatest(program: Any, names: Mapping[str, str]) -> dict[str, int]:
+    """Return the greatest values of extents, by the names that they have."""
+    found = {}
+    for symbol, bounds in getattr(program, "range_constraints", {}).items():
+        name, upper = names.get(str(symbol)), bounds.upper
+        if name is not None and upper.is_Integer:
+            found[name] = int(upper)
+    return found
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -13,6 +13,7 @@ import runtime
 from dso_packer_onnx.host import operator_modules
 from dso_packer_onnx.operator import Operator
 from dso_packer_onnx.program import Variant, make_program
+from dso_packer_onnx.read.equations import Conditions
 from dso_packer_onnx.record import KEY, graph_record
 from dso_packer_onnx.weights import Weights
 
@@ -68,7 +69,7 @@ def add(a: ir.Value, b: ir.Value, y: ir.Value) -> Operator:
 def scale(x: ir.Value, factor: ir.Value, y: ir.Value) -> Operator:
     """``y = x * factor`` for a batch, by way of a workspace."""
     n = int(np.prod([e for e in y.shape if isinstance(e, int)]))
-    return operator("Scale", SCALE, [x, factor], y, workspace=4 * n, takes_batch=True)
+    return operator("Scale", SCALE, [x, factor], y, workspace=f"{4 * n}*batch", symbols=("batch",))
 
 
 def view(x: ir.Value, y: ir.Value) -> Operator:
@@ -83,7 +84,7 @@ def variant(inputs: list[ir.Value], outputs: list[ir.Value], *operators: Operato
     values = [value for one in operators for value in one.inputs]
     weights = [v for v in dict.fromkeys([*values, *outputs]) if v.const_value is not None]
     graph = ir.Graph(inputs, outputs, nodes=nodes, initializers=weights, name="graph")
-    return Variant(graph, operators)
+    return Variant(graph, operators, Conditions({}, ()))
 
 
 def make_model(*variants: Variant) -> runtime.Module:

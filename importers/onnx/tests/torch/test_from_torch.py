@@ -157,18 +157,31 @@ def test_a_result_whose_shape_depends_on_values_is_refused_by_its_operator() -> 
         packer.from_torch(Positive(), [torch.zeros(3, 3)])
 
 
-@pytest.mark.parametrize("axes", [(1,), (0, 1)])
-def test_a_symbol_that_is_no_batch_is_refused_in_words_of_torch(axes: tuple[int, ...]) -> None:
-    """The inputs and axes are named, and what to change in the call."""
-    shapes = {"x": {axis: torch.export.Dim(f"d{axis}") for axis in axes}}
-    words = rf"found axis {axes[0]} of 'x'.*; leave the others out of dynamic_shapes$"
+class Joined(nn.Module):
+    """Two tensors, one of which is twice as long."""
 
-    class Double(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return 2 * x
+    def forward(self, x: torch.Tensor, long: torch.Tensor) -> torch.Tensor:
+        """Return the rows of both."""
+        return torch.cat([x.tanh(), long[:, : x.shape[1]], long], 1)
 
-    with pytest.raises(packer.PackerError, match=words):
-        packer.from_torch(Double(), [torch.zeros(3, 4, 5)], shapes)
+
+def test_symbols_have_the_names_and_bounds_of_dynamic_shapes(tmp_path: Path) -> None:
+    """Also a derived one, 2*seq; each call is checked."""
+    batch, seq = torch.export.Dim("batch"), torch.export.Dim("seq", max=64)
+    shapes = {"x": {0: batch, 1: seq}, "long": {0: batch, 1: 2 * seq}}
+    module = packer.from_torch(Joined(), [torch.zeros(2, 4), torch.zeros(2, 8)], shapes)
+    model = load(module, tmp_path / "m.so")
+    assert [info.shape for info in model.inputs] == [("batch", "seq"), ("batch", "2*seq")]
+    assert [info.shape for info in model.outputs] == [("batch", "4*seq")]
+    assert str(model.inputs[0]) == "x: float32[batch, seq <= 64]"
+    for rows, length in ((1, 1), (3, 5), (2, 64)):
+        x, long = torch.rand(rows, length), torch.rand(rows, 2 * length)
+        expected = Joined()(x, long).numpy()
+        np.testing.assert_allclose(model["main"](x, long).numpy(), expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="extent seq, expected at most 64, found 65"):
+        model["main"](torch.rand(1, 65), torch.rand(1, 130))
+    with pytest.raises(ValueError, match="extent of axis 1, expected 6, found 7"):
+        model["main"](torch.rand(1, 3), torch.rand(1, 7))
 
 
 def test_torch_prints_nothing_before_a_refusal(capfd) -> None:

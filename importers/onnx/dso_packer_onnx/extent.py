@@ -1,0 +1,155 @@
+"""Extents that a call decides: expressions of named symbols.
+
+An extent of a shape is an int, or the text of an expression, as ``"batch"`` or ``"4*batch*seq"``.
+Equal expressions have equal texts: sympy, which onnx_ir has for its dimensions, writes them.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import sympy
+
+Extent = int | str
+# The parameter of a symbol in C: no name of a template, of C or of sympy begins so.
+_PREFIX = "n_"
+FLOOR_DIV = """\
+static inline int64_t n_floor(int64_t a, int64_t b) {
+  return a / b - (a % b && (a < 0) != (b < 0));
+}
+static inline int64_t n_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t n_min(int64_t a, int64_t b) { return a < b ? a : b; }
+"""
+
+
+@cache
+def parsed(text: str) -> sympy.Expr:
+    """Return an expression; its symbols are integers of at least 0."""
+    import sympy
+    from onnx_ir._symbolic_shapes import parse_symbolic_expression
+
+    found = parse_symbolic_expression(text)
+    names = {
+        symbol: sympy.Symbol(symbol.name, integer=True, nonnegative=True)
+        for symbol in found.free_symbols
+    }
+    return found.xreplace(names)
+
+
+def written(expression: sympy.Expr | int) -> Extent:
+    """Return an expression as an extent."""
+    number = getattr(expression, "is_Integer", isinstance(expression, int))
+    return int(expression) if number else str(expression)
+
+
+def expression_of(extent: Extent) -> Any:
+    """Return an extent as an int or an expression of sympy."""
+    return parsed(extent) if isinstance(extent, str) else extent
+
+
+def product(extents: Iterable[Extent]) -> Extent:
+    """Return the number of elements of an array."""
+    number, texts = 1, []
+    for extent in extents:
+        if isinstance(extent, int):
+            number *= extent
+        else:
+            texts.append(extent)
+    if not texts or not number:
+        return number
+    if number == 1 and len(texts) == 1:
+        return texts[0]
+    made: Any = number
+    for text in texts:
+        made = made * parsed(text)
+    return written(made)
+
+
+def total(extents: Iterable[Extent]) -> Extent:
+    """Return the sum of extents."""
+    return written(sum((expression_of(extent) for extent in extents), 0))
+
+
+def symbols_of(extents: Iterable[Extent]) -> tuple[str, ...]:
+    """Return the names of all symbols, sorted."""
+    names: set[str] = set()
+    for extent in extents:
+        if isinstance(extent, str):
+            names.update(symbol.name for symbol in parsed(extent).free_symbols)
+    return tuple(sorted(names))
+
+
+def value_at(extent: Extent, values: Mapping[str, int]) -> int | None:
+    """Return an extent for values of its symbols; None if one has no value."""
+    if isinstance(extent, int):
+        return extent
+    expression = parsed(extent)
+    named = {symbol: values.get(symbol.name) for symbol in expression.free_symbols}
+    if None in named.values():
+        return None
+    found = expression.xreplace({key: _integer(value) for key, value in named.items()})
+    return int(found) if found.is_Integer else None
+
+
+def _integer(value: int | None) -> Any:
+    import sympy
+
+    return sympy.Integer(value)
+
+
+def parameter(name: str) -> str:
+    """Return the parameter of a symbol in C."""
+    return _PREFIX + name
+
+
+def in_c(extent: Extent) -> str:
+    """Return an extent as a C expression of type int64_t, which binds like a product."""
+    return str(extent) if isinstance(extent, int) else _in_c(parsed(extent))
+
+
+@cache
+def _in_c(expression: Any) -> str:
+    """Write an expression of sympy; `FLOOR_DIV` has the functions."""
+    import sympy
+
+    if expression.is_Integer:
+        return str(int(expression))
+    if expression.is_Symbol:
+        return parameter(expression.name)
+    numerator, denominator = expression.as_numer_denom()
+    if isinstance(expression, sympy.floor):
+        numerator, denominator = sympy.together(expression.args[0]).as_numer_denom()
+        return f"n_floor({_in_c(numerator)}, {_in_c(denominator)})"
+    if isinstance(expression, sympy.ceiling):
+        return f"(-{_in_c(sympy.floor(-expression.args[0]))})"
+    args = [_in_c(arg) for arg in expression.args]
+    if isinstance(expression, sympy.Add):
+        return f"({' + '.join(args)})"
+    if isinstance(expression, sympy.Mul) and denominator == 1:
+        return " * ".join(args)
+    if isinstance(expression, sympy.Pow) and expression.args[1].is_Integer and denominator == 1:
+        return " * ".join([args[0]] * int(expression.args[1]))
+    if isinstance(expression, sympy.Max | sympy.Min):
+        name = "n_max" if isinstance(expression, sympy.Max) else "n_min"
+        made = args[0]
+        for arg in args[1:]:
+            made = f"{name}({made}, {arg})"
+        return made
+    if isinstance(expression, sympy.Mod):
+        a, b = args
+        return f"({a} - n_floor({a}, {b}) * {b})"
+    raise ValueError(f"an extent {expression}, expected sums, products, floor, Max, Min and Mod")
+
+
+def identifier(name: str, taken: Sequence[str]) -> str:
+    """Return a name of a symbol that is an identifier, and none of `taken`."""
+    made = re.sub(r"\W", "_", name, flags=re.ASCII) or "_"
+    made = f"_{made}" if made[0].isdigit() or keyword.iskeyword(made) else made
+    while made in taken:
+        made += "_"
+    return made

@@ -1,0 +1,243 @@
+"""Models with open extents: each operator, any shape, beside ONNX's reference evaluator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+from onnx.reference import ReferenceEvaluator
+
+import packer
+import runtime
+
+HEAD = '<ir_version: 10, opset_import: ["" : 23]> g '
+# A model with open axes a and b; more inputs have the same names.
+MODELS = {
+    "Add": "(float[a, b] x, float[b] z) => (float[p, q] y) { y = Add (x, z) }",
+    "Add of ints": "(int64[a, b] x, int64[a, 1] z) => (int64[p, q] y) { y = Add (x, z) }",
+    "And": "(bool[a, 1, b] x, bool[b, 1] z) => (bool[p, q, r] y) { y = And (x, z) }",
+    "Where": "(bool[a, 1] x, float[b] z) => (float[p, q] y)"
+    " <float n = {-1}> { y = Where (x, z, n) }",
+    "Cast": "(int64[a, b] x) => (float[p, q] y) { y = Cast <to = 1> (x) }",
+    "Cast to bool": "(float[a, b] x) => (bool[p, q] y) { y = Cast <to = 9> (x) }",
+    "Div": "(int32[a, b] x) => (int32[p, q] y) <int32 n = {-3}> { y = Div (x, n) }",
+    "Mod": "(int32[a, b] x) => (int32[p, q] y) <int32 n = {-3}> { y = Mod (x, n) }",
+    "Max": "(double[a, b] x, double[b] z) => (double[p, q] y) { y = Max (x, z) }",
+    "IsNaN": "(float[a, b] x) => (bool[p, q] y) { r = Sqrt (x) y = IsNaN (r) }",
+    "Erf": "(double[a, b] x) => (double[p, q] y) { y = Erf (x) }",
+    "Clip": "(int64[a, b] x) => (int64[p, q] y) <int64 l = {-1}, int64 h = {2}>"
+    " { y = Clip (x, l, h) }",
+    "Pow": "(double[a, b] x) => (double[p, q] y) <double n = {2}> { y = Pow (x, n) }",
+    "Transpose": "(int64[a, 3, b] x) => (int64[p, q, r] y)"
+    " { y = Transpose <perm = [2, 0, 1]> (x) }",
+    "Expand": "(float[a, 1] x, float[b] z) => (float[p, q] y)"
+    " { s = Shape (z) t = Shape <start = 0, end = 1> (x) u = Concat <axis = 0> (t, s)"
+    " y = Expand (x, u) }",
+    "Tile": "(float[a, b] x) => (float[p, q] y) <int64[2] n = {2, 3}> { y = Tile (x, n) }",
+    "Concat": "(float[a, b] x, float[a, 2] z) => (float[p, q] y)"
+    " { y = Concat <axis = 1> (x, z, x) }",
+    "Concat of rows": "(int64[a, b] x, int64[2, b] z) => (int64[p, q] y)"
+    " { y = Concat <axis = 0> (z, x) }",
+    "Split": "(float[a, 6, b] x) => (float[p, q, r] y) <int64[2] n = {2, 4}>"
+    " { u, v = Split <axis = 1> (x, n) w = Neg (u) y = Concat <axis = 1> (v, w) }",
+    "Slice": "(float[a, b] x) => (float[p, q] y)"
+    " <int64[1] s = {1}, int64[1] e = {9223372036854775807}, int64[1] i = {1}>"
+    " { y = Slice (x, s, e, i) }",
+    "Slice back": "(float[a, b] x) => (float[p, q] y)"
+    " <int64[1] s = {-1}, int64[1] e = {-9223372036854775807}, int64[1] i = {0}, int64[1] n = {-1}>"
+    " { y = Slice (x, s, e, i, n) }",
+    "Slice of a table": "(float[a, b] x) => (float[p, q] y)"
+    " <int64[1] s = {0}, int64[1] i = {1}, float[1, 7] t = {0, 1, 2, 3, 4, 5, 6}>"
+    " { e = Shape <start = 1> (x) u = Slice (t, s, e, i) y = Add (x, u) }",
+    "Gather": "(float[a, b] x) => (float[p, q] y) <int64[3] i = {0, -1, 0}>"
+    " { y = Gather <axis = 1> (x, i) }",
+    "Gather of rows": "(int64[a, b] x) => (float[p, q, r] y)"
+    " <float[8, 2] t = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}>"
+    " { y = Gather (t, x) }",
+    "GatherElements": "(float[a, b] x, int64[a, b] z) => (float[p, q] y)"
+    " { n = Sub (z, z) y = GatherElements <axis = 1> (x, n) }",
+    "GatherND": "(float[a, b] x) => (float[p] y) <int64[2, 2] i = {0, 0, -1, -1}>"
+    " { y = GatherND (x, i) }",
+    "Range": "(float[a, b] x) => (int64[p] y) <int64 z = {0}, int64 d = {2}>"
+    " { s = Shape <start = 1> (x) n = Squeeze (s) y = Range (z, n, d) }",
+    "Size": "(float[a, b] x) => (int64 y) { y = Size (x) }",
+    "ConstantOfShape": "(float[a, b] x) => (float[p, q] y) { s = Shape (x)"
+    " y = ConstantOfShape <value = float[1] {2.5}> (s) }",
+    "ReduceMean": "(double[a, b] x) => (double[p, q] y) <int64[1] i = {1}>"
+    " { y = ReduceMean (x, i) }",
+    "ReduceSum": "(int64[a, 3, b] x) => (int64[p] y) <int64[2] i = {0, 2}>"
+    " { y = ReduceSum <keepdims = 0> (x, i) }",
+    "ReduceMax": "(int64[a, b] x) => (int64[p, q] y) <int64[1] i = {0}> { y = ReduceMax (x, i) }",
+    "ReduceL2": "(double[a, b] x) => (double[p] y) <int64[1] i = {1}>"
+    " { y = ReduceL2 <keepdims = 0> (x, i) }",
+    "ArgMax": "(float[a, b] x) => (int64[p, q] y) { y = ArgMax <axis = 1> (x) }",
+    "CumSum": "(int64[a, b] x) => (int64[p, q] y) <int64 i = {1}>"
+    " { y = CumSum <exclusive = 1, reverse = 1> (x, i) }",
+    "Softmax": "(double[a, b] x) => (double[p, q] y) { y = Softmax <axis = 0> (x) }",
+    "LogSoftmax": "(float[a, b] x) => (float[p, q] y) { y = LogSoftmax <axis = 1> (x) }",
+    "Trilu": "(float[a, b] x) => (float[p, q] y) <int64 k = {1}> { y = Trilu <upper = 0> (x, k) }",
+    "Reshape": "(float[a, b] x) => (float[p] y) <int64[1] s = {-1}>"
+    " { r = Relu (x) y = Reshape (r, s) }",
+    "MatMul": "(float[a, b] x, float[b, 5] z) => (float[p, q] y) { y = MatMul (x, z) }",
+    "MatMul of open columns": "(float[3, a, 4] x, float[3, b, 4] z) => (float[p, q, r] y)"
+    " { t = Transpose <perm = [0, 2, 1]> (z) y = MatMul (x, t) }",
+    "LayerNormalization": "(float[a, b, 4] x) => (float[p, q, r] y) <float[4] s = {1, 2, 3, 4}>"
+    " { y = LayerNormalization (x, s) }",
+    "a chain": "(float[a, b] x, float[b] z) => (float[p, q] y)"
+    " { u = Mul (x, z) v = Tanh (u) w = Sub (v, z) y = Exp (w) }",
+}
+SHAPES = ((3, 5), (1, 1), (2, 7), (6, 1), (4, 6))
+EMPTY = ((0, 3), (2, 0))
+# The reference evaluator, or the operator, wants an element.
+NOT_EMPTY = {
+    "Slice",
+    "ArgMax",
+    "ReduceMax",
+    "Gather",
+    "GatherElements",
+    "GatherND",
+    "ReduceMean",
+    "Softmax",
+}
+
+
+def model_of(text: str) -> onnx.ModelProto:
+    """Parse a model; its axis b2 is twice as long as b."""
+    proto = parser.parse_model(HEAD + text)
+    for value in proto.graph.input:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param == "b2":
+                dim.dim_param = "2*b"
+    return proto
+
+
+def inputs_of(proto: onnx.ModelProto, a: int, b: int) -> dict[str, np.ndarray]:
+    """Random inputs for the extents; whole numbers from 0 to 7."""
+    random = np.random.default_rng(a * 100 + b)
+    made = {}
+    for value in proto.graph.input:
+        dims = value.type.tensor_type.shape.dim
+        shape = [{"a": a, "b": b}.get(dim.dim_param, dim.dim_value) for dim in dims]
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        numbers = random.integers(0, 8, shape)
+        made[value.name] = numbers + random.random(shape) - 4 if dtype.kind == "f" else numbers
+        made[value.name] = made[value.name].astype(dtype)
+    return made
+
+
+def load(proto: onnx.ModelProto, folder: Path) -> runtime.Module:
+    """Export and load a model."""
+    return runtime.load(packer.export_library(packer.from_onnx(proto), folder / "m.so"))
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_an_operator_takes_any_shape(name: str, tmp_path: Path) -> None:
+    """Random inputs of each shape, of one element and of none."""
+    proto = model_of(MODELS[name])
+    model = load(proto, tmp_path)
+    reference = ReferenceEvaluator(proto)
+    for a, b in (*SHAPES, *(EMPTY if name.split(" ")[0] not in NOT_EMPTY else ())):
+        if name == "Slice of a table" and b > 7:
+            continue
+        given = inputs_of(proto, a, b)
+        (expected,) = reference.run(None, given)
+        found = model["main"](*given.values()).numpy()
+        assert found.shape == np.shape(expected), (a, b)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+# ---- What a call checks
+
+
+REFUSED = {
+    "another input": (
+        "(float[a, b] x, float[a, b] z) => (float[p, q] y) { y = Add (x, z) }",
+        ((2, 3), (2, 4)),
+        r"input 'z' of float32\[a, b\]: extent of axis 1, expected 3, found 4",
+    ),
+    "a bound": (
+        MODELS["Slice of a table"],
+        ((2, 8),),
+        "main: extent b, expected at most 7, found 8",
+    ),
+    "a derived extent": (
+        "(float[a, b] x, float[a, b2] z) => (float[p, q] y) { y = Concat <axis = 1> (x, z) }",
+        ((2, 3), (2, 7)),
+        r"input 'z' of float32\[a, 2\*b\]: extent of axis 1, expected 6, found 7",
+    ),
+    "an index": (
+        MODELS["Gather of rows"],
+        ((1, 1, 9),),
+        "Gather: index, expected -8 to 7, found 9",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_call_is_refused_with_the_extents(case: str, tmp_path: Path) -> None:
+    """Before memory is touched; a call that fits works afterwards."""
+    text, shapes, words = REFUSED[case]
+    proto = model_of(text)
+    model = load(proto, tmp_path)
+    if case == "an index":
+        given = [np.full((1, 1), 9, np.int64)]
+    else:
+        given = [np.zeros(shape, np.float32) for shape in shapes]
+    with pytest.raises((ValueError, IndexError), match=words):
+        model["main"](*given)
+    fits = {}
+    for value in proto.graph.input:
+        dims = value.type.tensor_type.shape.dim
+        sizes = {"a": 2, "b": 3, "2*b": 6}
+        shape = [sizes.get(dim.dim_param, dim.dim_value) for dim in dims]
+        fits[value.name] = np.zeros(shape, given[0].dtype)
+    (expected,) = ReferenceEvaluator(proto).run(None, fits)
+    np.testing.assert_array_equal(model["main"](*fits.values()).numpy(), expected)
+
+
+def test_extents_whose_product_exceeds_memory_are_refused(tmp_path: Path) -> None:
+    """Without elements an input may have any extents; nothing overflows."""
+    text = "(float[a, 0, b] x) => (float[p, q] y) { y = ReduceSum <keepdims = 0> (x, i) }"
+    proto = model_of(text.replace(" y) {", " y) <int64[1] i = {1}> {"))
+    model = load(proto, tmp_path)
+    assert model["main"](np.zeros((2, 0, 3), np.float32)).numpy().tolist() == [[0.0] * 3] * 2
+    huge = np.zeros((1 << 40, 0, 3), np.float32)
+    with pytest.raises(ValueError, match="extent a, expected at most 2147483647, found 109951"):
+        model["main"](huge)
+    with pytest.raises(MemoryError, match="main: the values for these extents exceed memory"):
+        model["main"](np.zeros(((1 << 31) - 1, 0, 1 << 20), np.float32))
+
+
+def test_the_record_names_open_extents(tmp_path: Path) -> None:
+    """Of inputs and outputs; expressions are written as sympy writes them."""
+    model = load(model_of(MODELS["Concat"]), tmp_path)
+    assert [str(info) for info in model.inputs] == ["x: float32[a, b]", "z: float32[a, 2]"]
+    assert [str(info) for info in model.outputs] == ["y: float32[a, 2*b + 2]"]
+
+
+def test_names_that_are_no_identifiers_become_some(tmp_path: Path) -> None:
+    """Axes without a name too; equal names stay equal."""
+    shapes = {"x": ("batch size", None), "z": ("batch size", "1st")}
+    inputs = [onnx.helper.make_tensor_value_info(key, 1, shape) for key, shape in shapes.items()]
+    node = onnx.helper.make_node("Concat", ["x", "z"], ["y"], axis=1)
+    outputs = [onnx.helper.make_tensor_value_info("y", 1, (None, None))]
+    graph = onnx.helper.make_graph([node], "g", inputs, outputs)
+    opsets = [onnx.helper.make_opsetid("", 23)]
+    model = load(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10), tmp_path)
+    assert [info.shape for info in model.inputs] == [("batch_size", "x_1"), ("batch_size", "_1st")]
+    made = model["main"](np.ones((2, 3), np.float32), np.zeros((2, 1), np.float32))
+    assert made.numpy().tolist() == [[1, 1, 1, 0]] * 2
+
+
+def test_an_operator_without_open_code_is_refused_by_name() -> None:
+    """With what to do; given extents, it works."""
+    text = "(float[a, 4, b] x) => (float[p, q, r] y) { y = LpNormalization <axis = 2> (x) }"
+    proto = model_of(text)
+    words = r"\(LpNormalization\): it has no code for open extents; give them by input_shapes"
+    with pytest.raises(packer.ExportError, match=words):
+        packer.from_onnx(proto)
+    assert packer.from_onnx(proto, {"x": (1, 4, 3)})
