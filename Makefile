@@ -1,5 +1,5 @@
 # make demo | resnet18 | test | test-importers | test-peers | test-onnx | parity | samples | check |
-# format | docs | bench | sanitize | fuzz | stress | clean. Everything is installed
+# format | docs | bench | sanitize | fuzz | stress | stress-onnx | clean. Everything is installed
 # into .venv, and large packages into .venv-tvm, .venv-tvm-legacy, .venv-onnx, .venv-numba and
 # .venv-scale; nothing needs root.
 PYTHON ?= python3
@@ -23,7 +23,7 @@ TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 
 C_FILES = $(shell find runtime/native runtime/include templates packer/operators importers -name '*.[ch]')
 
-.PHONY: demo resnet18 test test-first test-second test-skipped test-tvm test-models test-onnx test-numba parity test-scale test-importers test-peers samples check format docs bench sanitize fuzz stress clean
+.PHONY: demo resnet18 test test-first test-second test-skipped test-tvm test-models test-onnx test-numba parity test-scale test-importers test-peers samples check format docs bench sanitize fuzz stress stress-onnx clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -117,6 +117,12 @@ test-onnx: $(VENV_ONNX)/installed
 	mkdir -p build
 	$(VENV_ONNX)/bin/python -P importers/onnx/tests/node_tests.py --cc $(COMPILER) --json build/node_tests.$(COMPILER).json
 	$(VENV_ONNX)/bin/python -P importers/onnx/tests/light_models.py
+
+# Open extents: more than fifty architectures of transformers at 20 shapes each, and random graphs.
+GRAPHS ?= 1000
+stress-onnx: $(VENV_ONNX)/installed
+	$(VENV_ONNX)/bin/python -P importers/onnx/tests/all_architectures.py
+	$(VENV_ONNX)/bin/python -P importers/onnx/tests/random_graphs.py --count $(GRAPHS)
 
 # Functions that Numba compiles: Numba is large, and its releases want their own NumPy.
 $(VENV_NUMBA)/numba.group: pyproject.toml

@@ -22,7 +22,7 @@ from .guards import HELPER as GUARD_HELPER
 from .guards import INCLUDE as GUARD_INCLUDE
 from .guards import guard
 from .one_node import OneNode, one_node_model
-from .open_loops import has_open_loops, lower_open
+from .open import has_open_loops, lower_open
 from .refused import OperatorRefusedError, refuse
 from .storage import Storage, compute_in_float, declared, helpers, storage_of
 from .supported import cause_of, check_supported, reason_of

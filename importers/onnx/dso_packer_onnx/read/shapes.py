@@ -265,54 +265,73 @@ def _put_types(
     """Put the inferred types into the values of a model."""
     import onnx_ir as ir
 
-    shapes = {value: [one.types[value].shape or () for one in passes] for value in passes[0].types}
+    found = {value: [one.types[value].shape or () for one in passes] for value in passes[0].types}
     for value, (dtype, _) in passes[0].types.items():
         value.dtype = ir.DataType(dtype)
-    if len(passes) > 1:
-        _calculate(model, inputs, shapes)
-    for value, found in shapes.items():
-        calculated = _extents(value.shape) or ()
-        extents: list[Extent] = []
-        for axis, sizes in enumerate(zip(*found, strict=False)):
-            known = calculated[axis] if axis < len(calculated) else None
-            extent = _extent(known, sizes, samples)
-            if extent is None:
-                raise _symbolic_refusal(value, found, samples, source)
-            extents.append(extent)
-        if len({len(shape) for shape in found}) > 1:
-            raise _symbolic_refusal(value, found, samples, source)
-        value.shape = ir.Shape(extents)
+    known: dict[ir.Value, ir.Shape] = {
+        value: ir.Shape(inputs[str(value.name)]) for value in model.graph.inputs
+    }
+    while True:
+        if len(passes) > 1:
+            _calculate(model, known, found)
+        before = len(known)
+        for value, sizes in found.items():
+            shape = known.get(value) or _shape(value, sizes, samples)
+            if shape is not None:
+                value.shape = known[value] = shape
+        if len(known) == len(found):
+            break
+        if len(known) == before:
+            value = next(value for value in found if value not in known)
+            raise _symbolic_refusal(value, found[value], samples, source)
     for node, proto in passes[0].inner.items():
         _put_inner_types(node, proto)
 
 
 def _calculate(
-    model: ir.Model,
-    inputs: Mapping[str, tuple[Extent, ...]],
-    shapes: Mapping[ir.Value, Sequence[Shape]],
+    model: ir.Model, known: Mapping[ir.Value, ir.Shape], found: Mapping[ir.Value, Sequence[Shape]]
 ) -> None:
-    """Let onnx_shape_inference calculate with the open extents, as far as it can."""
+    """Let onnx_shape_inference calculate with the open extents, from what is known already."""
     import onnx_ir as ir
     import onnx_shape_inference
 
-    for value, found in shapes.items():
-        value.shape = None if found[0] != found[1] else ir.Shape(found[0])
-    for value in model.graph.inputs:
-        value.shape = ir.Shape(inputs[str(value.name)])
+    for value, (one, *others) in found.items():
+        same = None if any(shape != one for shape in others) else ir.Shape(one)
+        value.shape = known.get(value, same)
     with quiet("onnx_shape_inference"):
         onnx_shape_inference.infer_symbolic_shapes(model)
 
 
+def _shape(value: ir.Value, found: Sequence[Shape], samples: Sequence[Sample]) -> ir.Shape | None:
+    """Return the shape that has some extents for the samples; None if there is no such one."""
+    import onnx_ir as ir
+
+    if len({len(shape) for shape in found}) > 1:
+        return None
+    calculated = _extents(value.shape) or ()
+    producer = value.producer()
+    read = producer.inputs if producer is not None else ()
+    nearby = [e for one in read if one is not None for e in _extents(one.shape) or ()]
+    extents: list[Extent] = []
+    for axis, sizes in enumerate(zip(*found, strict=False)):
+        likely = calculated[axis] if axis < len(calculated) else None
+        extent = _extent([likely, *nearby], sizes, samples)
+        if extent is None:
+            return None
+        extents.append(extent)
+    return ir.Shape(extents)
+
+
 def _extent(
-    known: int | str | None, sizes: tuple[int | None, ...], samples: Sequence[Sample]
+    likely: Sequence[int | str | None], sizes: tuple[int | None, ...], samples: Sequence[Sample]
 ) -> Extent | None:
-    """Return the extent that has some sizes for the samples."""
+    """Return the extent that has some sizes for the samples: a likely one, or a product."""
     if len({*sizes}) == 1:
         return sizes[0] or 0
-    if isinstance(known, str) and _fits(known, sizes, samples):
-        return product([known])
-    fitting = (one for one in _products(sizes, samples) if _fits(one, sizes, samples))
-    return next(fitting, None)
+    texts = (one for one in likely if isinstance(one, str))
+    fitting = (one for one in (*texts, *_products(sizes, samples)) if _fits(one, sizes, samples))
+    found = next(fitting, None)
+    return None if found is None else product([found])
 
 
 def _fits(extent: Extent, sizes: tuple[int | None, ...], samples: Sequence[Sample]) -> bool:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnxruntime
+
+import packer
+import runtime
 
 # A configuration takes the sizes that it has.
 SIZES = {
@@ -91,7 +98,9 @@ def make(name: str) -> Any:
 
     torch.manual_seed(0)
     known = AutoConfig.for_model(name)
-    sizes = {key: value for key, value in SIZES.items() if hasattr(known, key)}
+    fixed = vars(type(known))  # a property has no setter
+    taken = (key for key in SIZES if hasattr(known, key))
+    sizes = {key: SIZES[key] for key in taken if not isinstance(fixed.get(key), property)}
     config = AutoConfig.for_model(name, **{**sizes, **OTHERS.get(name, {})})
     config.use_cache = False
     return AutoModel.from_config(config, attn_implementation="eager").eval()
@@ -113,11 +122,45 @@ def export(name: str, path: Path) -> None:
 
     axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("seq", max=128)}
     inputs = (torch.randint(3, 99, (2, 7)), torch.ones(2, 7, dtype=torch.int64))
-    torch.onnx.export(
-        *(Text(), inputs, path),
-        dynamo=True,
-        dynamic_shapes={"input_ids": axes, "attention_mask": axes},
-        input_names=["input_ids", "attention_mask"],
-        output_names=["y"],
-        verbose=False,
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            *(Text().eval(), inputs, path),
+            dynamo=True,
+            dynamic_shapes={"input_ids": axes, "attention_mask": axes},
+            input_names=["input_ids", "attention_mask"],
+            output_names=["y"],
+            verbose=False,
+        )
+
+
+class Compared(NamedTuple):
+    """A library beside ONNX Runtime."""
+
+    model: runtime.Module
+    worst: float  # the greatest difference of a result, of its greatest value
+    num_shapes: int
+
+
+def compare(name: str, folder: Path, *, num_shapes: int) -> Compared:
+    """Export a model, and compare results for random shapes, every second one with padded rows."""
+    path = folder / f"{name}.onnx"
+    export(name, path)
+    model = runtime.load(packer.export_library(packer.from_onnx(path), folder / f"{name}.so"))
+    session = onnxruntime.InferenceSession(str(path))
+    random = np.random.default_rng(len(name))
+    worst = 0.0
+    for number in range(num_shapes):
+        batch, length = int(random.integers(1, 6)), int(random.integers(1, 120))
+        mask = np.ones((batch, length), np.int64)
+        for row in mask if number % 2 else ():
+            row[random.integers(1, length + 1) :] = 0
+        given = {"input_ids": random.integers(3, 99, (batch, length)), "attention_mask": mask}
+        given = {each.name: given[each.name] for each in session.get_inputs()}
+        (expected,) = session.run(None, given)
+        found = model["main"](*given.values()).numpy()
+        assert found.shape == expected.shape
+        known = np.isfinite(expected)
+        greatest = max(float(np.abs(expected[known]).max()), 1e-9)
+        worst = max(worst, float(np.abs(np.where(known, found - expected, 0)).max()) / greatest)
+    return Compared(model, worst, num_shapes)

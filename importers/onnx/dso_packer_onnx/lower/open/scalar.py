@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..dtypes import c_type
-from .one_node import results
+from ...dtypes import c_type
+from ..one_node import results
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,240 @@
+"""Nodes with open extents that move elements: to another order, or by indices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...extent import Extent, in_c, product
+from ...operator import elements, shape_of
+from ..code import count_in_c
+from ..one_node import results
+from ..refused import refuse
+from .parts import (
+    Numbers,
+    attribute,
+    broadcast,
+    constants,
+    given,
+    indices_of,
+    input_of,
+    inputs_of,
+    nest,
+    operator,
+    place,
+    refuse_if,
+    strides,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import onnx_ir as ir
+
+    from ...operator import Operator
+
+
+def _moved(node: ir.Node, steps: Sequence[Extent]) -> Operator:
+    """Copy elements of the first input, by their distances along the axes of the result."""
+    (out,) = results(node)
+    names = indices_of(len(shape_of(out)))
+    source = place(steps, names)
+    body = f"    y0[{place(strides(shape_of(out)), names)}] = x0[{source}];\n"
+    return operator(node, nest(shape_of(out), body), [given(node, 0)])
+
+
+def _transpose(node: ir.Node) -> Operator:
+    steps = strides(shape_of(given(node, 0)))
+    perm = attribute(node, "perm", list(range(len(steps)))[::-1])
+    return _moved(node, [steps[axis] for axis in perm])
+
+
+def _expand(node: ir.Node) -> Operator:
+    rank = len(shape_of(results(node)[0]))
+    return _moved(node, broadcast(shape_of(given(node, 0)), rank))
+
+
+def _tile(node: ir.Node) -> Operator:
+    (out,) = results(node)
+    shape, names = shape_of(given(node, 0)), indices_of(len(shape_of(out)))
+    inside = [f"{name} % ({in_c(extent)})" for name, extent in zip(names, shape, strict=True)]
+    source = place(strides(shape), [f"({text})" for text in inside])
+    body = f"    y0[{place(strides(shape_of(out)), names)}] = x0[{source}];\n"
+    return operator(node, nest(shape_of(out), body), [given(node, 0)])
+
+
+def _concat(node: ir.Node) -> Operator:
+    (out,) = results(node)
+    whole, inputs = shape_of(out), inputs_of(node)
+    axis = attribute(node, "axis", 0) % len(whole)
+    outer, row = count_in_c(whole[:axis]), count_in_c(whole[axis:])
+    body = "  int64_t at = 0;\n"
+    for index, value in enumerate(inputs):
+        part = count_in_c(shape_of(value)[axis:])
+        body += (
+            f"  for (int64_t i = 0; i < {outer}; i++)\n"
+            f"    memcpy(y0 + i * {row} + at, x{index} + i * {part}, "
+            f"(size_t)({part}) * sizeof *y0);\n"
+            f"  at += {part};\n"
+        )
+    total = " + ".join(count_in_c(shape_of(value)[axis:]) for value in inputs)
+    check = refuse_if(node, f"{total} != {row}", "elements of a row", row, total)
+    return operator(node, check + body, inputs)
+
+
+def _split(node: ir.Node) -> Operator:
+    value, outputs = given(node, 0), results(node)
+    shape = shape_of(value)
+    axis = attribute(node, "axis", 0) % len(shape)
+    outer, row = count_in_c(shape[:axis]), count_in_c(shape[axis:])
+    parts = [count_in_c(shape_of(part)[axis:]) for part in outputs]
+    body = refuse_if(
+        node, f"{' + '.join(parts)} > {row}", "elements of a row", row, " + ".join(parts)
+    )
+    body += "  int64_t at = 0;\n"
+    for index, part in enumerate(parts):
+        body += (
+            f"  for (int64_t i = 0; i < {outer}; i++)\n"
+            f"    memcpy(y{index} + i * {part}, x0 + i * {row} + at, "
+            f"(size_t)({part}) * sizeof *y{index});\n"
+            f"  at += {part};\n"
+        )
+    return operator(node, body, [value])
+
+
+def _slice(node: ir.Node) -> Operator:
+    value, (out,) = given(node, 0), results(node)
+    shape, made = shape_of(value), shape_of(out)
+    numbers = Numbers(node, [value])
+    count = elements(shape_of(given(node, 1)))
+    axes = list(range(count)) if input_of(node, 3) is None else constants(node, 3)
+    if axes is None:
+        raise refuse(node, "open", "computed axes")
+    steps, of_axes, body = ["1"] * len(shape), strides(shape), ""
+    starts = ["0"] * len(shape)
+    for index, axis in enumerate(axis % len(shape) for axis in axes):
+        step = "INT64_C(1)" if input_of(node, 4) is None else numbers.at(4, index)
+        low = f"step{axis} < 0 ? -1 : 0"
+        high = f"step{axis} < 0 ? extent{axis} - 1 : extent{axis}"
+        body += (
+            f"  const int64_t extent{axis} = {in_c(shape[axis])}, step{axis} = {step};\n"
+            f"  if (step{axis} == 0 || step{axis} == INT64_MIN)\n"
+            f'    return dso_outside("Slice: step", 1, INT64_MAX, step{axis});\n'
+            f"  const int64_t low{axis} = {low}, high{axis} = {high};\n"
+            f"  int64_t a{axis} = {numbers.at(1, index)}, b{axis} = {numbers.at(2, index)};\n"
+        )
+        for end in (f"a{axis}", f"b{axis}"):
+            body += (
+                f"  if ({end} < 0) {end} += extent{axis};\n"
+                f"  if ({end} < low{axis}) {end} = low{axis};\n"
+                f"  if ({end} > high{axis}) {end} = high{axis};\n"
+            )
+        body += (
+            f"  int64_t count{axis} = step{axis} < 0 ? a{axis} - b{axis} : b{axis} - a{axis};\n"
+            f"  count{axis} = count{axis} <= 0 ? 0 : (count{axis} - 1) / "
+            f"(step{axis} < 0 ? -step{axis} : step{axis}) + 1;\n"
+        )
+        expected = in_c(made[axis])
+        body += refuse_if(
+            node, f"count{axis} != {expected}", f"elements of axis {axis}", expected, f"count{axis}"
+        )
+        steps[axis], starts[axis] = f"step{axis}", f"a{axis}"
+    names = indices_of(len(made))
+    inside = [
+        name if step == "1" else f"({start} + {name} * {step})"
+        for name, step, start in zip(names, steps, starts, strict=True)
+    ]
+    copy = f"    y0[{place(strides(made), names)}] = x0[{place(of_axes, inside)}];\n"
+    return operator(node, body + nest(made, copy), numbers.inputs)
+
+
+def _index(node: ir.Node, text: str, extent: Extent, what: str) -> str:
+    """Return statements that set `k` to an index, which may count from the end."""
+    end = in_c(extent)
+    return (
+        f"    int64_t k = (int64_t){text};\n"
+        f"    if (k < -({end}) || k >= {end})\n"
+        f'      return dso_outside("{node.op_type}: {what}", -({end}), {end} - 1, k);\n'
+        f"    if (k < 0) k += {end};\n"
+    )
+
+
+def _gather(node: ir.Node) -> Operator:
+    data, indices = given(node, 0), given(node, 1)
+    shape = shape_of(data)
+    axis = attribute(node, "axis", 0) % len(shape)
+    inner, count = count_in_c(shape[axis + 1 :]), count_in_c(shape_of(indices))
+    body = _index(node, "x1[i1]", shape[axis], "index")
+    body += (
+        f"    memcpy(y0 + (i0 * {count} + i1) * {inner}, "
+        f"x0 + (i0 * {in_c(shape[axis])} + k) * {inner}, (size_t)({inner}) * sizeof *y0);\n"
+    )
+    extents = (product(shape[:axis]), product(shape_of(indices)))
+    return operator(node, nest(extents, body), [data, indices])
+
+
+def _gather_elements(node: ir.Node) -> Operator:
+    data, indices = given(node, 0), given(node, 1)
+    shape, made = shape_of(data), shape_of(indices)
+    axis = attribute(node, "axis", 0) % len(shape)
+    names = indices_of(len(made))
+    at = place(strides(made), names)
+    inside = [*names[:axis], "k", *names[axis + 1 :]]
+    body = "".join(
+        refuse_if(
+            node,
+            f"{in_c(made[other])} > {in_c(shape[other])}",
+            f"indices of axis {other}",
+            in_c(shape[other]),
+            in_c(made[other]),
+        )
+        for other in range(len(shape))
+        if other != axis and made[other] != shape[other]
+    )
+    loop = _index(node, f"x1[{at}]", shape[axis], "index")
+    loop += f"    y0[{at}] = x0[{place(strides(shape), inside)}];\n"
+    return operator(node, body + nest(made, loop), [data, indices])
+
+
+def _gather_nd(node: ir.Node) -> Operator:
+    data, indices = given(node, 0), given(node, 1)
+    shape, tuples = shape_of(data), shape_of(indices)
+    first, columns = attribute(node, "batch_dims", 0), tuples[-1]
+    if not isinstance(columns, int):
+        raise refuse(node, "open", "the length of an index")
+    inner = count_in_c(shape[first + columns :])
+    steps = strides(shape)
+    body = "    int64_t from = 0;\n"
+    if first:
+        entry = f"i0 / ({count_in_c(tuples[first:-1])})"
+        body = f"    int64_t from = {entry} * {count_in_c(shape[first:])};\n"
+    for column in range(columns):
+        extent, step = shape[first + column], in_c(steps[first + column])
+        index = _index(node, f"x1[i0 * {columns} + {column}]", extent, f"index {column}")
+        body += f"    {{\n{index}    from += k * {step};\n    }}\n"
+    body += f"    memcpy(y0 + i0 * {inner}, x0 + from, (size_t)({inner}) * sizeof *y0);\n"
+    return operator(node, nest((product(tuples[:-1]),), body), [data, indices])
+
+
+def _trilu(node: ir.Node) -> Operator:
+    value, (out,) = given(node, 0), results(node)
+    numbers = Numbers(node, [value])
+    diagonal = "0" if input_of(node, 1) is None else numbers.at(1, 0)
+    sign = ">=" if attribute(node, "upper", 1) else "<="
+    shape, names = shape_of(out), indices_of(len(shape_of(out)))
+    at = place(strides(shape), names)
+    body = f"    y0[{at}] = {names[-1]} - {names[-2]} {sign} {diagonal} ? x0[{at}] : 0;\n"
+    return operator(node, nest(shape, body), numbers.inputs)
+
+
+RULES: dict[str, Callable[[ir.Node], Operator]] = {
+    "Concat": _concat,
+    "Expand": _expand,
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "GatherND": _gather_nd,
+    "Slice": _slice,
+    "Split": _split,
+    "Tile": _tile,
+    "Transpose": _transpose,
+    "Trilu": _trilu,
+}

@@ -1,0 +1,156 @@
+"""Convolutions, pools and pads with open extents, of any number of dimensions: plain loops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...dtypes import c_type
+from ...extent import Extent, in_c
+from ...operator import shape_of
+from ..one_node import results
+from ..refused import refuse
+from .parts import (
+    attribute,
+    constants,
+    given,
+    indices_of,
+    input_of,
+    nest,
+    operator,
+    place,
+    refuse_if,
+    strides,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import onnx_ir as ir
+
+    from ...operator import Operator
+
+
+class _Window(NamedTuple):
+    """How a window moves over the axes after the first two."""
+
+    kernel: list[int]
+    strides: list[int]
+    dilations: list[int]
+    pads: list[int]  # before the first element of each axis
+
+    @classmethod
+    def of(cls, node: ir.Node, kernel: list[int]) -> _Window:
+        rank = len(kernel)
+        if attribute(node, "auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+            raise refuse(node, "open", "auto_pad")
+        ones = [1] * rank
+        pads = list(attribute(node, "pads", [0] * 2 * rank))[:rank]
+        steps, dilations = (list(attribute(node, name, ones)) for name in ("strides", "dilations"))
+        return cls(kernel, steps, dilations, pads)
+
+    def places(self, shape: tuple[Extent, ...]) -> tuple[str, str]:
+        """Return statements that set p0, p1, ... to a place of the input, and the test for it."""
+        lines, tests = "", []
+        for axis, extent in enumerate(shape):
+            step, dilation, pad = self.strides[axis], self.dilations[axis], self.pads[axis]
+            at = f"i{axis + 2} * {step} + j{axis} * {dilation} - {pad}"
+            lines += f"    const int64_t p{axis} = {at};\n"
+            tests.append(f"p{axis} >= 0 && p{axis} < {in_c(extent)}")
+        return lines, " && ".join(tests)
+
+
+def _conv(node: ir.Node) -> Operator:
+    x, weight, bias = given(node, 0), given(node, 1), input_of(node, 2)
+    (out,) = results(node)
+    shape, of_weight, made = shape_of(x), shape_of(weight), shape_of(out)
+    if not all(isinstance(extent, int) for extent in of_weight) or not isinstance(shape[1], int):
+        raise refuse(node, "open", "the extents of its weight")
+    outputs, channels, *kernel = (int(extent) for extent in of_weight)
+    groups = attribute(node, "group", 1)
+    window = _Window.of(node, kernel)
+    lines, test = window.places(shape[2:])
+    type_ = c_type(out)
+    names = indices_of(len(made))
+    source = ["i0", "c", *(f"p{axis}" for axis in range(len(kernel)))]
+    factor = ["i1", "k", *(f"j{axis}" for axis in range(len(kernel)))]
+    first = f"i1 / {outputs // groups} * {channels}"
+    a, b = place(strides(shape), source), place(strides(of_weight), factor)
+    inner = (
+        f"{lines}    if (!({test})) continue;\n"
+        f"    for (int64_t k = 0, c = {first}; k < {channels}; k++, c++)\n"
+        f"      sum += x0[{a}] * x1[{b}];\n"
+    )
+    body = (
+        f"    {type_} sum = {'x2[i1]' if bias is not None else '0'};\n{nest(kernel, inner, 'j')}"
+        f"    y0[{place(strides(made), names)}] = sum;\n"
+    )
+    return operator(node, nest(made, body), [v for v in (x, weight, bias) if v is not None])
+
+
+def _pool(node: ir.Node) -> Operator:
+    x, (out,) = given(node, 0), results(node)
+    shape, made = shape_of(x), shape_of(out)
+    kernel = list(attribute(node, "kernel_shape", []))
+    window = _Window.of(node, kernel)
+    lines, test = window.places(shape[2:])
+    if attribute(node, "ceil_mode", 0):
+        raise refuse(node, "open", "ceil_mode")
+    type_ = c_type(out)
+    source = place(strides(shape), ["i0", "i1", *(f"p{axis}" for axis in range(len(kernel)))])
+    is_max = node.op_type == "MaxPool"
+    step = "if (!n || v > r || v != v) r = v;\n    n++;" if is_max else "r += v;\n    n++;"
+    inner = (
+        f"{lines}    if (!({test})) continue;\n    const {type_} v = x0[{source}];\n    {step}\n"
+    )
+    count = 1
+    for extent in kernel:
+        count *= extent
+    whole = str(count) if attribute(node, "count_include_pad", 0) else "n"
+    end = "r" if is_max else f"r / {whole}"
+    body = (
+        f"    {type_} r = 0;\n    int64_t n = 0;\n{nest(kernel, inner, 'j')}"
+        f"    y0[{place(strides(made), indices_of(len(made)))}] = {end};\n"
+    )
+    return operator(node, nest(made, body), [x])
+
+
+def _pad(node: ir.Node) -> Operator:
+    x, (out,) = given(node, 0), results(node)
+    shape, made, numbers = shape_of(x), shape_of(out), constants(node, 1)
+    value, axes = input_of(node, 2), constants(node, 3)
+    if numbers is None or (axes is None and input_of(node, 3) is not None):
+        raise refuse(node, "open", "computed pads")
+    if attribute(node, "mode", "constant") != "constant":
+        raise refuse(node, "open", "its mode")
+    axes = list(range(len(shape))) if axes is None else [axis % len(shape) for axis in axes]
+    before, after = [0] * len(shape), [0] * len(shape)
+    for index, axis in enumerate(axes):
+        before[axis], after[axis] = numbers[index], numbers[index + len(axes)]
+    checks, tests, source = "", ["1"], []
+    for axis, extent in enumerate(shape):
+        wanted = f"{in_c(extent)} + {before[axis] + after[axis]}"
+        checks += refuse_if(
+            node,
+            f"{in_c(made[axis])} != {wanted}",
+            f"elements of axis {axis}",
+            wanted,
+            in_c(made[axis]),
+        )
+        source.append(f"(i{axis} - {before[axis]})" if before[axis] else f"i{axis}")
+        if before[axis] or after[axis]:
+            tests.append(f"{source[-1]} >= 0 && {source[-1]} < {in_c(extent)}")
+    fill = "0" if value is None else "x1[0]"
+    body = (
+        f"    y0[{place(strides(made), indices_of(len(made)))}] = "
+        f"{' && '.join(tests)} ? x0[{place(strides(shape), source)}] : {fill};\n"
+    )
+    inputs = [x] if value is None else [x, value]
+    return operator(node, checks + nest(made, body), inputs)
+
+
+RULES: dict[str, Callable[[ir.Node], Operator]] = {
+    "AveragePool": _pool,
+    "Conv": _conv,
+    "MaxPool": _pool,
+    "Pad": _pad,
+}
