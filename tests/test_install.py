@@ -18,7 +18,7 @@ QUICK = {"CPPFLAGS": "-O0"}  # after the build's own -O2: half the time
 # What the importers need, for pip.
 OTHERS = [
     *(("numba", "0.68.1"), ("onnx", "1.21.0"), ("onnxscript", "0.7.2")),
-    *(("emx_onnx_cgen", "1.4.0"), ("torch", "2.13.0")),
+    *(("emx_onnx_cgen", "1.4.0"), ("onnx_shape_inference", "0.4.0"), ("torch", "2.13.0")),
 ]
 # The kinds of importers, with the rest of the requirement and the folder.
 EXTRAS = [("numba", "numba", "numba"), ("onnx", "onnx", "onnx"), ("torch", "onnx[torch]", "onnx")]

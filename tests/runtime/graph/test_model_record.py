@@ -40,7 +40,7 @@ def test_a_model_runs_and_says_what_it_takes(model: Any) -> None:
     x = np.random.default_rng(2).normal(size=(3, 40)).astype("f4")
     for found, expected in zip(model["main"](x), models.expected(x), strict=True):
         assert np.allclose(found.numpy(), expected, atol=1e-5)
-    assert model.inputs == (("x.1", "float32", ("batch", 40), ""),)
+    assert model.inputs == (("x.1", "float32", ("batch", 40), "", ()),)
     assert [str(info) for info in model.outputs] == [
         "scores: float32[batch, 48]",
         "hidden: float32[batch, 48]",
