@@ -9,7 +9,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -54,6 +54,11 @@ def expression_of(extent: Extent) -> Any:
 
 def product(extents: Iterable[Extent]) -> Extent:
     """Return the number of elements of an array."""
+    return _product(tuple(extents))
+
+
+@lru_cache(maxsize=1 << 14)
+def _product(extents: tuple[Extent, ...]) -> Extent:
     number, texts = 1, []
     for extent in extents:
         if isinstance(extent, int):
@@ -72,7 +77,20 @@ def product(extents: Iterable[Extent]) -> Extent:
 
 def total(extents: Iterable[Extent]) -> Extent:
     """Return the sum of extents."""
+    return _total(tuple(extents))
+
+
+@lru_cache(maxsize=1 << 14)
+def _total(extents: tuple[Extent, ...]) -> Extent:
     return written(sum((expression_of(extent) for extent in extents), 0))
+
+
+def multiple_of(extent: Extent, other: Extent) -> int | None:
+    """Return how many times another extent an extent is, or None if that is no whole number."""
+    if isinstance(extent, int) and isinstance(other, int):
+        return extent // other if other > 0 and extent and extent % other == 0 else None
+    quotient = parsed(str(extent)) / parsed(str(other))
+    return int(quotient) if quotient.is_Integer and quotient > 0 else None
 
 
 def symbols_of(extents: Iterable[Extent]) -> tuple[str, ...]:

@@ -1,23 +1,89 @@
-"""Values that follow from the shapes, as initialisers."""
+"""Values that follow from the shapes: as initialisers, where they are the same in every call."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from .evaluate import reference
+
 if TYPE_CHECKING:
+    import numpy
     import onnx_ir as ir
 
+    from .evaluate import Arrays
     from .infer import Inference
 
+# The elements of their output are elements of their first input, or of all for Concat.
+_MOVES = {"Cast", "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split"}
+_MOVES |= {"Squeeze", "Tile", "Transpose", "Unsqueeze"}
+_EACH = {"Add", "And", "Div", "Equal", "Max", "Min", "Mod", "Mul", "Or", "Sub", "Where"}
 
-def put_constants(model: ir.Model, passes: Sequence[Inference]) -> None:
+
+class OpenElements:
+    """Which elements of small values follow from open extents.
+
+    They may be equal for all samples, and another in a call: seq > 512, or the lesser of seq and 2.
+
+    Attributes
+    ----------
+    elements : dict
+        For a value with such elements, an array of bools of its shape.
+    """
+
+    def __init__(self) -> None:
+        self.elements: dict[ir.Value, numpy.ndarray[Any, Any]] = {}
+
+    def step(self, node: ir.Node, proto: Any, passes: Sequence[Arrays]) -> None:
+        """Follow the next node; `passes` are the small values for each sample."""
+        import numpy
+
+        is_open = [value in self.elements for value in node.inputs]
+        for value in node.outputs:
+            arrays = [one[value] for one in passes if value in one]
+            if len(arrays) < len(passes):
+                continue
+            first = arrays[0]
+            if any(array.shape != first.shape for array in arrays):
+                self.elements[value] = numpy.ones(first.shape, bool)
+                continue
+            differs: numpy.ndarray[Any, Any] = numpy.zeros(first.shape, bool)
+            for array in arrays[1:]:
+                if array.tobytes() != first.tobytes():  # NaN differs from itself
+                    differs = differs | (array != first)
+            if any(is_open) and not differs.all():
+                differs = differs | self._followed(node, proto, passes[0], value)
+            if differs.any():
+                self.elements[value] = differs
+
+    def _followed(self, node: ir.Node, proto: Any, values: Arrays, out: ir.Value) -> Any:
+        """Return the elements that come from open ones; all, where it is not known."""
+        import numpy
+
+        whole = numpy.ones(values[out].shape, bool)
+        if node.op_type in _EACH:
+            masks = [self.elements[value] for value in node.inputs if value in self.elements]
+            return whole & numpy.logical_or.reduce(numpy.broadcast_arrays(whole & False, *masks))
+        data = node.inputs if node.op_type == "Concat" else node.inputs[:1]
+        others = [value for value in node.inputs if value not in data]
+        if node.op_type in _MOVES and not any(value in self.elements for value in others):
+            given = {
+                value: self.elements.get(value, numpy.zeros(values[value].shape, bool))
+                for value in data
+            }
+            given |= {value: values[value] for value in others if value is not None}
+            made = dict(zip(node.outputs, reference(node, proto, given), strict=False))
+            if out in made:
+                return made[out].astype(bool)
+        return whole
+
+
+def put_constants(model: ir.Model, passes: Sequence[Inference], found: OpenElements) -> None:
     """Replace the nodes whose outputs are the same in every call by initialisers.
 
-    `passes` are those for the samples of the symbolic extent: a value that differs between them is
-    computed. Graph outputs keep their nodes. Nodes and initialisers without a use are removed.
+    `passes` are those for the samples of the open extents; values with open elements are computed.
+    Graph outputs keep their nodes. Nodes and initialisers without a use are removed.
     """
-    import numpy
     from onnx_ir.passes.common import RemoveUnusedNodesPass
 
     graph = model.graph
@@ -27,15 +93,10 @@ def put_constants(model: ir.Model, passes: Sequence[Inference]) -> None:
             arrays = [one.constants.get(value) for one in passes]
             if value in outputs or any(array is None for array in arrays):
                 continue
-            if all(_same(numpy, arrays[0], array) for array in arrays[1:]):
+            if value not in found.elements:
                 _replace(graph, value, arrays[0])
         _write_target(graph, node)
     RemoveUnusedNodesPass()(model)
-
-
-def _same(numpy: Any, one: Any, other: Any) -> bool:
-    alike = one.dtype == other.dtype and one.shape == other.shape
-    return bool(alike and one.tobytes() == other.tobytes())
 
 
 def _replace(graph: ir.Graph, value: ir.Value, array: Any) -> None:

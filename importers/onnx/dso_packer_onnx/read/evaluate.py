@@ -52,7 +52,7 @@ def evaluate(
     if node.op_type in ("Shape", "Size"):
         made = [_shape(node, types[node.inputs[0]].shape or ())]
     elif all(value is None or value in constants for value in node.inputs):
-        made = _reference(node, proto, constants)
+        made = reference(node, proto, constants)
     else:
         return {}
     pairs = zip(outputs, made, strict=False)
@@ -75,7 +75,8 @@ def _shape(node: ir.Node, shape: tuple[int | None, ...]) -> numpy.ndarray[Any, A
     return numpy.array(shape[start:end], numpy.int64)
 
 
-def _reference(node: ir.Node, proto: Any, constants: Arrays) -> list[Any]:
+def reference(node: ir.Node, proto: Any, constants: Arrays) -> list[Any]:
+    """Return the outputs of a node for arrays; none if ONNX's own definition has a gap there."""
     import numpy
     import onnx
     from onnx.reference import ReferenceEvaluator

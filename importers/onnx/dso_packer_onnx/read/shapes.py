@@ -1,8 +1,9 @@
 """Shapes for all values of a model: ints, and expressions of the extents that are open.
 
 onnx_shape_inference calculates with the open extents. Its expressions are compared with the shapes
-that are inferred for two samples of the open extents, node by node; where it knows none, a multiple
-of a product of open extents that fits both samples is one.
+that are inferred for two samples of the open extents, node by node. Where it knows none, a third
+sample is inferred, and an extent of the inputs of the node, or a multiple of a product of open
+extents, that fits all three is one.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 from packer import ExportError
 from runtime.error import near_names, shown
 
-from ..extent import Extent, identifier, parsed, product, symbols_of, value_at
+from ..extent import Extent, identifier, parsed, product, symbols_of, value_at, written
 from ..quiet import quiet
-from .constants import put_constants
+from .constants import OpenElements, put_constants
 from .equations import MOST, put_conditions
 from .infer import Inference
 from .loops import take_branch
+from .slices import register_slice
 from .types import Shape, Type, graphs_of
 from .words import name_of_node, refusal, shape_text
 
@@ -27,11 +29,19 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
 # Values of the open extents, of the first and second symbol, and so on: two samples. A model may
-# refuse large ones, for a table is short, or small ones, for a window is large.
+# refuse large ones, for a table is short, or small ones, for a window is large. They are so far
+# from each other that extents after strides of 32 differ.
 _SAMPLES = (
-    ((2, 3, 5, 7, 11, 13), (61, 67, 71, 73, 79, 83)),
+    ((2, 3, 5, 7, 11, 13), (61, 113, 173, 229, 283, 347)),
     ((2, 3, 5, 7, 11, 13), (3, 5, 7, 11, 13, 17)),
     ((64, 128, 192, 256, 320, 384), (192, 320, 448, 576, 704, 832)),
+)
+# The third one: the first of these that the model takes.
+_THIRD = (
+    (128, 288, 544, 832, 1088, 1376),
+    (53, 41, 59, 37, 47, 43),
+    (8, 14, 10, 16, 6, 9),
+    (5, 7, 3, 2, 13, 11),
 )
 _MOST_SYMBOLS = len(_SAMPLES[0][0])
 _MOST_FACTORS = 3
@@ -65,22 +75,114 @@ def with_shapes(
     """
     source = model.meta.get("source", "model")
     inputs, changed = _input_shapes(model, _checked(model, shapes or {}, source), source)
-    made, passes, samples = _inferred(model, inputs, changed, source)
-    _put_types(made, inputs, passes, samples, source)
+    made, passes = _inferred(model, inputs, changed, source)
+    _put_types(made, passes, source)
     put_conditions(made, model.meta.get(MOST, {}))
-    put_constants(made, passes)
+    put_constants(made, passes.all, passes.open)
     return made
+
+
+class _Passes:
+    """The inference of a model for each sample of its open extents.
+
+    Parameters
+    ----------
+    model : ir.Model
+        The copy that gets the types; branches that are decided are taken in it.
+    inputs : mapping of str to tuple
+        The shape of each input.
+    changed : bool
+        Whether shapes of inputs are others than the declared ones.
+    samples : list
+        Values of the open extents.
+    """
+
+    def __init__(
+        self,
+        model: ir.Model,
+        inputs: Mapping[str, tuple[Extent, ...]],
+        changed: bool,
+        samples: list[Sample],
+    ) -> None:
+        self.inputs, self.samples, self._changed = inputs, samples, changed
+        self._model = model
+        self.all = [self._begun(sample) for sample in samples]
+        self.open = OpenElements()
+        self._run()
+
+    @property
+    def shapes(self) -> dict[ir.Value, list[Shape]]:
+        """The shapes of each value, one for each sample."""
+        return {key: [one.types[key].shape or () for one in self.all] for key in self.all[0].types}
+
+    def add(self) -> None:
+        """Infer one sample more, if the model takes one."""
+        import onnx_ir as ir
+
+        for values in _THIRD:
+            sample = dict(zip(self.samples[0], values, strict=False))
+            one, declared = self._begun(sample), self._declared(sample)
+            try:
+                for node in self._model.graph:
+                    one.step(node, ir.serde.serialize_node(node), declared)
+            except ExportError:
+                continue
+            self.all.append(one)
+            self.samples.append(sample)
+            return
+
+    def _begun(self, sample: Sample) -> Inference:
+        source = self._model.meta.get("source", "model")
+        bound = {key: _bound(shape, sample) for key, shape in self.inputs.items()}
+        return Inference(self._model, source, bound)
+
+    def _declared(self, sample: Sample) -> dict[ir.Value, Type]:
+        return {} if self._changed else _declared(self._model, sample)
+
+    def _run(self) -> None:
+        """Infer all nodes, for each sample; decided branches are taken."""
+        import onnx_ir as ir
+
+        declared = [self._declared(sample) for sample in self.samples]
+        for node in self._model.graph:  # it goes on with nodes that are put in after this one
+            if self._take_branch(node):
+                continue
+            proto = ir.serde.serialize_node(node)
+            for one, sample, known in zip(self.all, self.samples, declared, strict=True):
+                try:
+                    one.step(node, proto, known)
+                except ExportError as error:
+                    if len(self.all) == 1:
+                        raise
+                    values = ", ".join(f"{name} = {value}" for name, value in sample.items())
+                    text = f"{error.message}; this is with {values}"
+                    raise ExportError(text, path=error.path) from None
+            self.open.step(node, proto, [one.constants for one in self.all])
+
+    def _take_branch(self, node: ir.Node) -> bool:
+        """Replace an If whose condition is the same in every call; return True if it was one."""
+        if node.op_type != "If" or node.domain or node.inputs[0] in self.open.elements:
+            return False
+        conditions = {
+            bool(one.constants[node.inputs[0]].all()) if node.inputs[0] in one.constants else None
+            for one in self.all
+        }
+        condition = conditions.pop()
+        if conditions or condition is None:
+            return False
+        take_branch(self._model.graph, node, condition)
+        return True
 
 
 def _inferred(
     model: ir.Model, inputs: Mapping[str, tuple[Extent, ...]], changed: bool, source: str
-) -> tuple[ir.Model, list[Inference], list[Sample]]:
+) -> tuple[ir.Model, _Passes]:
     """Infer a copy of a model for the first samples that it takes; raise the error of the first."""
     refused: ExportError | None = None
     for samples in _samples(inputs, source):
         made = model.clone()
         try:
-            return made, _passes(made, inputs, changed, samples), samples
+            return made, _Passes(made, inputs, changed, samples)
         except ExportError as error:
             refused = refused or error
     assert refused is not None
@@ -98,37 +200,6 @@ def _samples(inputs: Mapping[str, tuple[Extent, ...]], source: str) -> list[list
     return [[dict(zip(names, values, strict=False)) for values in pair] for pair in _SAMPLES]
 
 
-def _passes(
-    model: ir.Model,
-    inputs: Mapping[str, tuple[Extent, ...]],
-    changed: bool,
-    samples: Sequence[Sample],
-) -> list[Inference]:
-    """Infer all nodes, for each sample of the open extents; decided branches are taken."""
-    import onnx_ir as ir
-
-    source = model.meta.get("source", "model")
-    passes = []
-    for sample in samples:
-        bound = {key: _bound(shape, sample) for key, shape in inputs.items()}
-        passes.append(Inference(model, source, bound))
-    declared = [{} if changed else _declared(model, sample) for sample in samples]
-    for node in model.graph:  # it goes on with nodes that are put in after this one
-        if _take_branch(model.graph, node, passes):
-            continue
-        proto = ir.serde.serialize_node(node)
-        for index, one in enumerate(passes):
-            try:
-                one.step(node, proto, declared[index])
-            except ExportError as error:
-                if len(passes) == 1:
-                    raise
-                values = ", ".join(f"{name} = {value}" for name, value in samples[index].items())
-                text = f"{error.message}; this is with {values}"
-                raise ExportError(text, path=error.path) from None
-    return passes
-
-
 def _bound(shape: Given, sample: Sample) -> tuple[int | None, ...]:
     """Return a shape with the values of its names; None for an extent without."""
     return tuple(None if one is None else _value_of(one, sample) for one in shape)
@@ -139,21 +210,6 @@ def _value_of(extent: Extent, sample: Sample) -> int | None:
         return value_at(extent, sample)
     except ValueError:  # a name, not an expression
         return None
-
-
-def _take_branch(graph: ir.Graph, node: ir.Node, passes: list[Inference]) -> bool:
-    """Replace an If whose condition is the same in every call; return True if it was one."""
-    if node.op_type != "If" or node.domain:
-        return False
-    conditions = {
-        bool(one.constants[node.inputs[0]].all()) if node.inputs[0] in one.constants else None
-        for one in passes
-    }
-    condition = conditions.pop()
-    if conditions or condition is None:
-        return False
-    take_branch(graph, node, condition)
-    return True
 
 
 def _checked(
@@ -255,55 +311,55 @@ def _declared(model: ir.Model, sample: Sample) -> dict[ir.Value, Type]:
     return found
 
 
-def _put_types(
-    model: ir.Model,
-    inputs: Mapping[str, tuple[Extent, ...]],
-    passes: Sequence[Inference],
-    samples: Sequence[Sample],
-    source: str,
-) -> None:
+def _put_types(model: ir.Model, passes: _Passes, source: str) -> None:
     """Put the inferred types into the values of a model."""
     import onnx_ir as ir
 
-    found = {value: [one.types[value].shape or () for one in passes] for value in passes[0].types}
-    for value, (dtype, _) in passes[0].types.items():
+    for value, (dtype, _) in passes.all[0].types.items():
         value.dtype = ir.DataType(dtype)
     known: dict[ir.Value, ir.Shape] = {
-        value: ir.Shape(inputs[str(value.name)]) for value in model.graph.inputs
+        value: ir.Shape(passes.inputs[str(value.name)]) for value in model.graph.inputs
     }
+    found, guesses = passes.shapes, False
     while True:
-        if len(passes) > 1:
-            _calculate(model, known, found)
+        if len(passes.all) > 1:
+            _calculate(model, known)
         before = len(known)
         for value, sizes in found.items():
-            shape = known.get(value) or _shape(value, sizes, samples)
+            shape = known.get(value) or _shape(value, sizes, passes.samples, guesses)
             if shape is not None:
                 value.shape = known[value] = shape
         if len(known) == len(found):
             break
-        if len(known) == before:
+        if not guesses and len(passes.all) > 1:
+            passes.add()
+            found, guesses = passes.shapes, True
+        elif len(known) == before:
             value = next(value for value in found if value not in known)
-            raise _symbolic_refusal(value, found[value], samples, source)
-    for node, proto in passes[0].inner.items():
+            raise _symbolic_refusal(value, found[value], passes.samples, source)
+    for node, proto in passes.all[0].inner.items():
         _put_inner_types(node, proto)
 
 
-def _calculate(
-    model: ir.Model, known: Mapping[ir.Value, ir.Shape], found: Mapping[ir.Value, Sequence[Shape]]
-) -> None:
+def _calculate(model: ir.Model, known: Mapping[ir.Value, ir.Shape]) -> None:
     """Let onnx_shape_inference calculate with the open extents, from what is known already."""
-    import onnx_ir as ir
     import onnx_shape_inference
 
-    for value, (one, *others) in found.items():
-        same = None if any(shape != one for shape in others) else ir.Shape(one)
-        value.shape = known.get(value, same)
+    register_slice()
+    values = (value for node in model.graph for value in node.outputs)
+    for value in (*model.graph.inputs, *values):
+        value.shape = known.get(value)
     with quiet("onnx_shape_inference"):
         onnx_shape_inference.infer_symbolic_shapes(model)
 
 
-def _shape(value: ir.Value, found: Sequence[Shape], samples: Sequence[Sample]) -> ir.Shape | None:
-    """Return the shape that has some extents for the samples; None if there is no such one."""
+def _shape(
+    value: ir.Value, found: Sequence[Shape], samples: Sequence[Sample], guesses: bool
+) -> ir.Shape | None:
+    """Return the shape that has some extents for the samples; None if there is no such one.
+
+    Only with `guesses` it may have extents that were not calculated.
+    """
     import onnx_ir as ir
 
     if len({len(shape) for shape in found}) > 1:
@@ -315,7 +371,7 @@ def _shape(value: ir.Value, found: Sequence[Shape], samples: Sequence[Sample]) -
     extents: list[Extent] = []
     for axis, sizes in enumerate(zip(*found, strict=False)):
         likely = calculated[axis] if axis < len(calculated) else None
-        extent = _extent([likely, *nearby], sizes, samples)
+        extent = _extent(likely, nearby if guesses else None, sizes, samples)
         if extent is None:
             return None
         extents.append(extent)
@@ -323,12 +379,19 @@ def _shape(value: ir.Value, found: Sequence[Shape], samples: Sequence[Sample]) -
 
 
 def _extent(
-    likely: Sequence[int | str | None], sizes: tuple[int | None, ...], samples: Sequence[Sample]
+    calculated: Extent | None,
+    nearby: Sequence[Extent | None] | None,
+    sizes: tuple[int | None, ...],
+    samples: Sequence[Sample],
 ) -> Extent | None:
-    """Return the extent that has some sizes for the samples: a likely one, or a product."""
+    """Return the extent that has some sizes for the samples: of `nearby` ones, or a product."""
+    if isinstance(calculated, str) and _fits(calculated, sizes, samples):
+        return written(parsed(calculated))
     if len({*sizes}) == 1:
         return sizes[0] or 0
-    texts = (one for one in likely if isinstance(one, str))
+    if nearby is None:
+        return None
+    texts = (one for one in nearby if isinstance(one, str))
     fitting = (one for one in (*texts, *_products(sizes, samples)) if _fits(one, sizes, samples))
     found = next(fitting, None)
     return None if found is None else product([found])
