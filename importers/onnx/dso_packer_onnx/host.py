@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -82,7 +82,7 @@ _NUMBERS = """\
 static inline int64_t n_up(int64_t a) { return (a + 63) / 64 * 64; }
 
 int64_t %(name)s(int64_t index%(parameters)s) {
-%(unused)s  switch (index) {
+%(named)s%(unused)s  switch (index) {
 %(cases)s  }
   return 0;
 }
@@ -93,7 +93,7 @@ int64_t %(name)s(int64_t index%(parameters)s) {
 #define n_min(a, b) fmin(a, b)
 #define n_up(a) ((a) + 63)
 static double nbytes(%(doubles)s) {
-%(unused)s  return %(nbytes)s;
+%(doubles_named)s%(unused)s  return %(nbytes)s;
 }
 #undef n_floor
 #undef n_max
@@ -107,7 +107,7 @@ static int32_t refuse(const char *what, int64_t one, int64_t other) {
 }
 
 dso_status %(name)s_check(%(integers)s) {
-%(checks)s  if (nbytes(%(arguments)s) > %(most)s)
+%(named)s%(unused)s%(checks)s  if (nbytes(%(arguments)s) > %(most)s)
     return dso_raise("OutOfMemoryError", %(too_large)s);
   return 0;
 }
@@ -122,14 +122,17 @@ class Numbers:
     Attributes
     ----------
     symbols : tuple of str
-        The open extents.
+        The open extents of the inputs.
     name, check_name : str
         The functions: ``int64_t name(int64_t index, int64_t n_SYMBOL, ...)`` and ``dso_status
         check_name(int64_t n_SYMBOL, ...)``.
     """
 
-    def __init__(self, symbols: Sequence[str], key: Sequence[object]) -> None:
+    def __init__(
+        self, symbols: Sequence[str], named: Mapping[str, Extent], key: Sequence[object]
+    ) -> None:
         self.symbols = tuple(symbols)
+        self._named = {parameter(name): in_c(extent) for name, extent in named.items()}
         self.name = f"numbers_{blake2b(repr(key).encode(), digest_size=8).hexdigest()}"
         self.check_name = f"{self.name}_check"
         self._codes: list[str] = []
@@ -168,6 +171,7 @@ class Numbers:
         if not self.symbols:
             return None
         names = [parameter(name) for name in self.symbols]
+        named = [f"{name} = {code};\n" for name, code in self._named.items()]
         integers = ", ".join(f"int64_t {name}" for name in names)
         code = _NUMBERS % {
             "functions": FLOOR_DIV,
@@ -176,7 +180,9 @@ class Numbers:
             "integers": integers,
             "doubles": ", ".join(f"double {name}" for name in names),
             "arguments": ", ".join(f"(double){name}" for name in names),
-            "unused": "".join(f"  (void){name};\n" for name in names),
+            "named": "".join(f"  const int64_t {line}" for line in named),
+            "doubles_named": "".join(f"  const double {line}" for line in named),
+            "unused": "".join(f"  (void){name};\n" for name in (*names, *self._named)),
             "cases": "".join(f"    case {i}: return {c};\n" for i, c in enumerate(self._codes)),
             "nbytes": self._nbytes,
             "checks": self._checks,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from packer.operators import BLOCK
 
+from .extent import Extent, in_c, product, total
 from .operator import Stored, shape_of, stored
 
 if TYPE_CHECKING:
@@ -20,10 +21,10 @@ BLOCKED = "NCHW16c"
 class Image(NamedTuple):
     """A value (batch, channels, height, width) as an operator reads or writes it."""
 
-    batch: int | str  # how many images; a str is the name of the symbolic dimension
+    batch: Extent  # how many images
     channels: int
-    height: int
-    width: int
+    height: Extent
+    width: Extent
     block: int = 1
     padding: int = 0  # rows and columns of zeros around each plane in memory
 
@@ -33,24 +34,29 @@ class Image(NamedTuple):
         return -(-self.channels // self.block)
 
     @property
-    def row(self) -> int:
+    def row(self) -> Extent:
         """Floats from one row to the next."""
-        return (self.width + 2 * self.padding) * self.block
+        return product((total((self.width, 2 * self.padding)), self.block))
 
     @property
-    def plane(self) -> int:
+    def plane(self) -> Extent:
         """Floats from one plane to the next."""
-        return (self.height + 2 * self.padding) * self.row
+        return product((total((self.height, 2 * self.padding)), self.row))
 
     @property
-    def nfloats(self) -> int:
+    def nfloats(self) -> Extent:
         """Floats of one image."""
-        return self.planes * self.plane
+        return product((self.planes, self.plane))
+
+    @property
+    def first(self) -> Extent:
+        """Floats before the first pixel."""
+        return product((self.padding, total((self.row, self.block))))
 
     @property
     def stored(self) -> Stored:
         """The shape in memory."""
-        height, width = self.height + 2 * self.padding, self.width + 2 * self.padding
+        height, width = (total((side, 2 * self.padding)) for side in (self.height, self.width))
         if self.block == 1:
             return Stored((self.batch, self.channels, height, width), padding=self.padding)
         return Stored((self.batch, self.planes, height, width, BLOCK), BLOCKED, self.padding)
@@ -67,11 +73,12 @@ class Image(NamedTuple):
         whole : Image, optional
             The image of which this is a part: its images are as far from each other.
         """
-        first = planes * self.plane + self.padding * (self.row + self.block)
-        begin = f"{data} + {first}" if first else data
+        first = total((product((planes, self.plane)), self.first))
+        begin = f"{data} + {in_c(first)}" if first else data
+        height, width, plane, row = map(in_c, (self.height, self.width, self.plane, self.row))
         return (
-            f"{{(float *){begin}, {self.channels}, {self.height}, {self.width}, {self.block}, "
-            f"{self.padding}, {(whole or self).nfloats}, {self.plane}, {self.row}}}"
+            f"{{(float *){begin}, {self.channels}, {height}, {width}, {self.block}, "
+            f"{self.padding}, {in_c((whole or self).nfloats)}, {plane}, {row}}}"
         )
 
 
@@ -83,8 +90,6 @@ def image_of(value: ir.Value) -> Image:
     """
     batch, channels, height, width = shape_of(value)
     assert isinstance(channels, int)
-    assert isinstance(height, int)
-    assert isinstance(width, int)
     form = stored(value)
     is_both = height == width == 1 and channels % BLOCK == 0
     block = BLOCK if form.layout == BLOCKED or is_both else 1

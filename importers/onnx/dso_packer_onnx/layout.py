@@ -49,7 +49,7 @@ def _is_image(value: ir.Value | None) -> bool:
     if value is None or value.dtype != ir.DataType.FLOAT or value.shape is None:
         return False
     shape = shape_of(value)
-    return len(shape) == 4 and all(isinstance(extent, int) for extent in shape[1:])
+    return len(shape) == 4 and isinstance(shape[1], int)
 
 
 def _blocked_values(graph: ir.Graph) -> list[ir.Value]:

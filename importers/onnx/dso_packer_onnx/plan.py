@@ -11,7 +11,7 @@ Outputs of the graph have separate memory, since a caller keeps them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .dtypes import element_bits
@@ -64,7 +64,9 @@ class Span(NamedTuple):
     nbytes: Extent
 
 
-def plan_memory(operators: Sequence[Operator], outputs: Sequence[ir.Value]) -> Plan:
+def plan_memory(
+    operators: Sequence[Operator], outputs: Sequence[ir.Value], named: Mapping[str, Extent]
+) -> Plan:
     """Place every value that operators write.
 
     Parameters
@@ -73,6 +75,8 @@ def plan_memory(operators: Sequence[Operator], outputs: Sequence[ir.Value]) -> P
         In the order of the calls. One without code makes a view of its input.
     outputs : sequence of ir.Value
         The outputs of the graph, which get no place.
+    named : mapping of str to int or str
+        The expressions of extents that have names.
 
     Returns
     -------
@@ -99,14 +103,14 @@ def plan_memory(operators: Sequence[Operator], outputs: Sequence[ir.Value]) -> P
     offsets, nbytes = pack_spans([*fixed.values()])
     placed = {key: Place(offset) for key, offset in zip(fixed, offsets, strict=True)}
     others = {key: span for key, span in spans.items() if key not in fixed}
-    codes, open_nbytes = _place_open([*others.values()])
+    codes, open_nbytes = _place_open([*others.values()], named)
     placed |= {key: Place(code, is_open=True) for key, code in zip(others, codes, strict=True)}
     places = {value: placed[value] for value in values}
     of_steps = {step: placed[step] for step in workspaces}
     return Plan(nbytes, open_nbytes, places, of_steps, sources, last)
 
 
-def _place_open(spans: Sequence[Span]) -> tuple[list[str], str]:
+def _place_open(spans: Sequence[Span], named: Mapping[str, Extent]) -> tuple[list[str], str]:
     """Return the offset of each span of an open size, and what all need: expressions of C."""
     units = [_unit(span.nbytes) for span in spans]
     if len({unit for _, unit in units}) == 1:
@@ -114,7 +118,7 @@ def _place_open(spans: Sequence[Span]) -> tuple[list[str], str]:
         packed = [span._replace(nbytes=n) for span, (n, _) in zip(spans, units, strict=True)]
         offsets, whole = pack_spans(packed)
         return [in_c(product((offset, unit))) for offset in offsets], in_c(product((whole, unit)))
-    return _place_in_slots(spans)
+    return _place_in_slots(spans, named)
 
 
 def _unit(size: Extent) -> tuple[int, Extent]:
@@ -130,31 +134,31 @@ class _Slot(NamedTuple):
 
     last: int  # the step until which it is used
     sizes: tuple[Extent, ...]
-
-    @property
-    def size_at_sample(self) -> int:
-        return max(_at_sample(size) for size in self.sizes)
+    most: int  # the greatest of the sizes at the sample
 
 
-def _at_sample(size: Extent) -> int:
-    values = dict.fromkeys(symbols_of([size]), _SAMPLE)
-    return value_at(size, values) or 0
+def _sample_of(spans: Sequence[Span], named: Mapping[str, Extent]) -> dict[str, int]:
+    """Return a value for each open extent and for each name."""
+    symbols = symbols_of((*(span.nbytes for span in spans), *named.values()))
+    sample = dict.fromkeys(symbols, _SAMPLE)
+    return sample | {name: value_at(extent, sample) or 0 for name, extent in named.items()}
 
 
-def _place_in_slots(spans: Sequence[Span]) -> tuple[list[str], str]:
+def _place_in_slots(spans: Sequence[Span], named: Mapping[str, Extent]) -> tuple[list[str], str]:
+    sample = _sample_of(spans, named)
     slots: list[_Slot] = []
     chosen = [0] * len(spans)
     for index in sorted(range(len(spans)), key=lambda i: (spans[i].first, -spans[i].last)):
         span = spans[index]
-        size = _at_sample(span.nbytes)
+        size = value_at(span.nbytes, sample) or 0
         free = [i for i, slot in enumerate(slots) if slot.last < span.first]
-        best = min(free, key=lambda i: abs(slots[i].size_at_sample - size), default=None)
+        best = min(free, key=lambda i: abs(slots[i].most - size), default=None)
         if best is None:
             best = len(slots)
-            slots.append(_Slot(span.last, ()))
+            slots.append(_Slot(span.last, (), 0))
         chosen[index] = best
         sizes = dict.fromkeys((*slots[best].sizes, span.nbytes))
-        slots[best] = _Slot(span.last, tuple(sizes))
+        slots[best] = _Slot(span.last, tuple(sizes), max(slots[best].most, size))
     ends = ["0"]
     for slot in slots:
         whole = ""

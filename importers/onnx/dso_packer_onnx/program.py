@@ -14,7 +14,7 @@ from packer.relax import MACHINE, NOTHING, DataType, Program
 
 from .choice import ShapeChoice, input_text
 from .dtypes import data_type
-from .extent import in_c, symbols_of
+from .extent import Extent, in_c, parameter, symbols_of
 from .host import COPY, Numbers, helper_module
 from .operator import shape_of, stored_shape
 from .plan import nbytes_of, plan_memory
@@ -41,6 +41,7 @@ class Variant(NamedTuple):
     graph: ir.Graph
     operators: Sequence[Operator]
     conditions: Conditions
+    named: Mapping[str, Extent] = {}  # the expressions of extents that have names (named.py)
 
 
 def make_program(
@@ -95,16 +96,17 @@ class _FunctionWriter:
     def __init__(
         self, program: Program, name: str, variant: Variant, weights: Mapping[ir.Value, str]
     ) -> None:
-        self.graph, self.operators, self.conditions = variant
+        self.graph, self.operators, self.conditions, self.named = variant
         self.weights = weights
         self.code: Code = program.function(name, [str(value.name) for value in self.graph.inputs])
-        self.plan: Plan = plan_memory(self.operators, self.graph.outputs)
+        self.plan: Plan = plan_memory(self.operators, self.graph.outputs, self.named)
         self.values: dict[ir.Value, Register] = dict(
             zip(self.graph.inputs, self.code.params, strict=True)
         )
         shapes = [shape_of(value) for value in self.graph.inputs]
         symbols = symbols_of(extent for shape in shapes for extent in shape)
-        self.numbers = Numbers(symbols, [*shapes, *(one.name for one in self.operators)])
+        key = [*shapes, *self.named.values(), *(one.name for one in self.operators)]
+        self.numbers = Numbers(symbols, self.named, key)
         self.heap: Register | None = None
         self.symbols: dict[str, Register] = {}
         self.storages: dict[bool, Register] = {}
@@ -168,6 +170,7 @@ class _FunctionWriter:
         if self.numbers.symbols:
             written = [value for operator in self.operators for value in operator.outputs]
             extents = [extent for value in written for extent in shape_of(value)]
+            extents += self.named.values()
             whole = (
                 self.plan.open_nbytes or "0",
                 *(in_c(nbytes_of(v)) for v in self.graph.outputs),
@@ -254,7 +257,7 @@ class _FunctionWriter:
     def _call(self, step: int, operator: Operator) -> None:
         arguments: list[Register] = []
         temporary: list[Register] = []
-        arguments += [self.symbols[symbol] for symbol in operator.symbols]
+        arguments += [self._number(parameter(symbol)) for symbol in operator.symbols]
         for value in operator.inputs:
             source = self.plan.source(value)
             if source in self.weights:

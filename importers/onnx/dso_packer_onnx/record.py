@@ -27,6 +27,7 @@ from .operator import shape_of, stored
 if TYPE_CHECKING:
     import onnx_ir as ir
 
+    from .extent import Extent
     from .operator import Operator
     from .program import Variant
     from .weights import Weights
@@ -53,7 +54,7 @@ def graph_record(
     folded : mapping of str to str
         The weights of the model that are not stored, each with the reason.
     """
-    graph, operators, _ = variants[0]
+    graph, operators, _, named = variants[0]
     record: dict[str, Any] = {"version": 1, **_ends(variants[0])}
     if len(variants) > 1:
         record["variants"] = [
@@ -63,7 +64,7 @@ def graph_record(
     record["nodes"] = [_node(operator, weights) for operator in operators]
     values = (value for one in operators for value in (*one.inputs, *one.outputs))
     record["values"] = {
-        weights.names.get(value, str(value.name)): _value(value)
+        weights.names.get(value, str(value.name)): _value(value, named)
         for value in (*graph.inputs, *dict.fromkeys(values), *graph.outputs)
     }
     forms = {name: _form(value, name) for value, name in weights.names.items()}
@@ -88,18 +89,23 @@ def _ends(variant: Variant) -> dict[str, Any]:
         bounds = {
             name: most[name] for name in shape_of(value) if isinstance(name, str) and name in most
         }
-        inputs.append({"name": value.name, **_type(value), **({"most": bounds} if bounds else {})})
-    outputs = [{"name": value.name, **_type(value)} for value in graph.outputs]
+        of_input = {"name": value.name, **_type(value, {})}
+        inputs.append({**of_input, **({"most": bounds} if bounds else {})})
+    outputs = [{"name": value.name, **_type(value, variant.named)} for value in graph.outputs]
     return {"inputs": inputs, "outputs": outputs}
 
 
-def _type(value: ir.Value) -> dict[str, Any]:
-    return {"dtype": dtype_name(value), "shape": list(shape_of(value))}
+def _type(value: ir.Value, named: Mapping[str, Extent]) -> dict[str, Any]:
+    shape = [
+        named.get(extent, extent) if isinstance(extent, str) else extent
+        for extent in shape_of(value)
+    ]
+    return {"dtype": dtype_name(value), "shape": shape}
 
 
-def _value(value: ir.Value) -> dict[str, Any]:
+def _value(value: ir.Value, named: Mapping[str, Extent]) -> dict[str, Any]:
     layout = stored(value).layout
-    return {**_type(value), **({"layout": layout} if layout else {})}
+    return {**_type(value, named), **({"layout": layout} if layout else {})}
 
 
 def _node(operator: Operator, weights: Weights) -> dict[str, Any]:

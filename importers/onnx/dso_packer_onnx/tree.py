@@ -10,6 +10,7 @@ from packer.levels.note import mark_imported
 from .host import operator_modules
 from .layout import choose_layouts
 from .lower.nodes import lower_nodes
+from .named import name_extents
 from .plain_loops import plain_loops_note
 from .program import Variant, function_names, make_program
 from .read import conditions_of, fix_inputs, read_model, with_shapes
@@ -45,9 +46,10 @@ def make_tree(
         shaped = with_shapes(source, shapes)
         progress("make its operators")
         folded |= rewrite(shaped)
+        named = name_extents(shaped.graph)
         choose_layouts(shaped.graph)
         operators = lower_nodes(shaped.graph)
-        variants.append(Variant(shaped.graph, operators, conditions_of(shaped)))
+        variants.append(Variant(shaped.graph, operators, conditions_of(shaped), named))
     weights = _weights_of(variants)
     progress("make its program")
     program = make_program(variants, weights.names, _MAIN)
@@ -66,9 +68,9 @@ def make_tree(
 def _weights_of(variants: Sequence[Variant]) -> Weights:
     """Return the weights that operators read or that are outputs."""
     weights = Weights()
-    for graph, operators, _ in variants:
-        read = (value for operator in operators for value in operator.inputs)
-        for value in (*read, *graph.outputs):
+    for variant in variants:
+        read = (value for operator in variant.operators for value in operator.inputs)
+        for value in (*read, *variant.graph.outputs):
             if value.const_value is not None:
                 weights.add(value)
     return weights

@@ -35,7 +35,7 @@ def test_a_chain_needs_the_memory_of_its_two_largest_neighbours() -> None:
     x, y = value("x", 16), value("y", 16)
     chain = [x, *(value(f"v{i}", 16 * (1 + i % 2)) for i in range(30)), y]
     operators = [Operator("f", "code", (a,), (b,)) for a, b in zip(chain, chain[1:], strict=False)]
-    plan = plan_memory(operators, [y])
+    plan = plan_memory(operators, [y], {})
     assert plan.nbytes == 64 * (1 + 2)
     assert plan.open_nbytes == ""
     assert y not in plan.places and x not in plan.places
@@ -46,7 +46,7 @@ def test_a_residual_keeps_its_value_alive() -> None:
     x, y, w = value("x", 16), value("y", 16), weight("w", [1.0] * 16)
     v = [value(f"v{i}", 16) for i in range(4)]
     operators = [add(x, w, v[0]), add(v[0], w, v[1]), add(v[1], w, v[2]), add(v[2], v[0], v[3])]
-    plan = plan_memory([*operators, add(v[3], w, y)], [y])
+    plan = plan_memory([*operators, add(v[3], w, y)], [y], {})
     assert plan.nbytes == 3 * 64
     assert plan.places[v[0]].offset not in {plan.places[one].offset for one in v[1:3]}
     assert plan.last_uses[v[0]] == 3
@@ -56,7 +56,7 @@ def test_workspaces_share_memory_with_values_that_are_dead() -> None:
     """A workspace lives for one call."""
     x, y, factor = value("x", "batch", 16), value("y", "batch", 16), weight("w", [2.0])
     v = value("v", "batch", 16)
-    plan = plan_memory([scale(x, factor, v), scale(v, factor, y)], [y])
+    plan = plan_memory([scale(x, factor, v), scale(v, factor, y)], [y], {})
     assert plan.workspaces[0] == plan.workspaces[1] == ("64 * n_batch", True)
     assert plan.places == {v: ("0", True)}
     assert (plan.nbytes, plan.open_nbytes) == (0, "128 * n_batch")
@@ -68,7 +68,7 @@ def test_values_that_grow_alike_are_planned_for_one_entry() -> None:
     v = [value(f"v{i}", "batch", 3) for i in range(5)]
     chain = [x, *v, y]
     operators = [Operator("f", "code", (a,), (b,)) for a, b in zip(chain, chain[1:], strict=False)]
-    plan = plan_memory(operators, [y])
+    plan = plan_memory(operators, [y], {})
     assert (plan.nbytes, plan.open_nbytes) == (0, "128 * n_batch")
 
 
@@ -79,7 +79,7 @@ def test_values_of_different_open_extents_share_slots() -> None:
     v = [value(f"v{i}", *size) for i, size in enumerate(sizes)]
     chain = [x, *v, y]
     operators = [Operator("f", "code", (a,), (b,)) for a, b in zip(chain, chain[1:], strict=False)]
-    plan = plan_memory(operators, [y])
+    plan = plan_memory(operators, [y], {})
     assert all(plan.places[a] != plan.places[b] for a, b in zip(v, v[1:], strict=False))
     assert len({plan.places[one] for one in v}) == 2
     assert plan.open_nbytes.count("n_up") == 2
@@ -90,7 +90,7 @@ def test_a_view_keeps_its_source_alive() -> None:
     x, y, w = value("x", 4, 4), value("y", 16), weight("w", [1.0] * 16)
     a, b, c, d = value("a", 4, 4), value("b", 16), value("c", 2, 8), value("d", 16)
     operators = [add(x, w, a), view(a, b), view(b, c), add(x, w, d), add(c, d, y)]
-    plan = plan_memory(operators, [y])
+    plan = plan_memory(operators, [y], {})
     assert set(plan.places) == {a, d}
     assert plan.places[a] != plan.places[d]
     assert plan.source(c) is a
@@ -105,4 +105,4 @@ def test_many_values_are_planned_quickly(count: int) -> None:
         Operator("f", "code", (a, chain[max(0, i - 3)]), (b,))
         for i, (a, b) in enumerate(zip(chain, chain[1:], strict=False))
     ]
-    assert plan_memory(operators, [y]).nbytes == 5 * 64
+    assert plan_memory(operators, [y], {}).nbytes == 5 * 64

@@ -168,13 +168,13 @@ def _broadcast(value: ir.Value, out: ir.Value) -> list[Extent]:
     if stored(out).layout == BLOCKED and stored(value).layout != BLOCKED:
         # One value per channel, or for each pixel of all channels.
         batch, channels, height, width = (1, 1, 1, 1, *shape_of(value))[-4:]
-        plane = elements((height,)) * elements((width,))
+        plane = product((height, width))
         in_blocks = channels != 1
         assert plane == 1 or not in_blocks
         return [
-            0 if batch == 1 else elements((channels,)) * plane,
+            0 if batch == 1 else product((channels, plane)),
             16 if in_blocks else 0,
-            0 if height == 1 else elements((width,)),
+            0 if height == 1 else width,
             0 if width == 1 else 1,
             1 if in_blocks else 0,
         ]
@@ -250,7 +250,7 @@ def _first(value: ir.Value) -> str:
     if stored(value).layout != BLOCKED or not stored(value).padding:
         return ""
     image = image_of(value)
-    return f" + {image.padding * (image.row + image.block)}"
+    return f" + {in_c(image.first)}"
 
 
 def _padding(out: ir.Value) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING
 
 from packer.operators import workspace as need
 
-from ..extent import in_c, product
+from ..extent import Extent, expression_of, in_c, product, written
 from ..image import image_of
-from ..operator import shape_of
+from ..operator import elements, shape_of
 from .code import operator_of
 from .epilogue import after_in_c
 from .packing import packed_conv2d
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import onnx_ir as ir
 
     from ..image import Image
@@ -27,18 +28,13 @@ def _batch(image: Image) -> str:
     return in_c(image.batch)
 
 
-def _batches(image: Image) -> int:
-    """Return the images for a count of operations."""
-    return 1 if isinstance(image.batch, str) else image.batch
-
-
 def _ints(node: ir.Node, name: str, default: list[int]) -> list[int]:
     found = node.attributes.get_ints(name)
     return list(found) if found is not None else default
 
 
-def _pair(values: list[int]) -> str:
-    return f"{{{values[0]}, {values[1]}}}"
+def _pair(values: Sequence[Extent]) -> str:
+    return f"{{{in_c(values[0])}, {in_c(values[1])}}}"
 
 
 def conv2d_padding(node: ir.Node) -> int:
@@ -49,10 +45,16 @@ def conv2d_padding(node: ir.Node) -> int:
     x, w, y = (shape_of(value) for value in (first, weight, node.outputs[0]))
     strides, dilations = _ints(node, "strides", [1, 1]), _ints(node, "dilations", [1, 1])
     pads = _ints(node, "pads", [0, 0, 0, 0])
-    return max(
-        need.padding_of_conv2d(x[2 + d], y[2 + d], w[2 + d], strides[d], dilations[d], pads[d])  # type: ignore[arg-type]
-        for d in (0, 1)
-    )
+    wanted = []
+    for d, (before, after) in enumerate(zip(pads[:2], pads[2:], strict=True)):
+        extent, output, kernel = x[2 + d], y[2 + d], w[2 + d]
+        assert isinstance(kernel, int)
+        if isinstance(extent, int) and isinstance(output, int):
+            sizes = (extent, output, kernel, strides[d], dilations[d], before)
+            wanted.append(need.padding_of_conv2d(*sizes))
+        else:
+            wanted.append(max(before, after))
+    return max(wanted)
 
 
 def conv2d(node: ir.Node) -> Operator:
@@ -66,17 +68,17 @@ def conv2d(node: ir.Node) -> Operator:
     packed = packed_conv2d(weight, groups=groups, block=source.block)
     inputs = [value for value in (x, packed, bias, residual) if value is not None]
     names = dict(zip((id(value) for value in inputs), (f"x{i}" for i in range(4)), strict=False))
-    floats = need.conv2d_workspace(
-        source.channels,
-        source.height,
-        source.width,
-        block=source.block,
-        padding=source.padding,
-        groups=groups,
-        needs=conv2d_padding(node),
+    height, width = map(expression_of, (source.height, source.width))
+    floats = written(
+        need.conv2d_workspace(
+            *(source.channels, height, width),
+            block=source.block,
+            padding=source.padding,
+            groups=groups,
+            needs=conv2d_padding(node),
+        )
     )
-    first = out.padding * (out.row + out.block)
-    added = f"{names[id(residual)]} + {first}" if residual is not None else ""
+    added = f"{names[id(residual)]} + {in_c(out.first)}" if residual is not None else ""
     body = f"""\
   const struct dso_op_conv2d conv = {{
       .batch = {_batch(source)},
@@ -93,15 +95,15 @@ def conv2d(node: ir.Node) -> Operator:
   }};
   return dso_op_conv2d(&conv);
 """
-    pixels = out.height * out.width
+    pixels = (source.batch, out.height, out.width)
     return operator_of(
         "conv2d",
         body,
         inputs,
         node.outputs,
-        workspace=product((_FLOAT * floats, source.batch)),
+        workspace=product((_FLOAT, floats, source.batch)),
         parts=["conv2d"],
-        flops=2 * pixels * prod(shape_of(weight)) * _batches(source),  # type: ignore[arg-type]
+        flops=2 * elements((*pixels, *shape_of(weight))),
     )
 
 
@@ -112,7 +114,8 @@ def pooling(node: ir.Node) -> Operator:
     source, out = image_of(x), image_of(node.outputs[0])
     if out.block != source.block:  # one pixel: both layouts are the same bytes
         out = out._replace(block=source.block)
-    kernel = _ints(node, "kernel", [1, 1])
+    # An empty window is the whole image.
+    kernel: Sequence[Extent] = _ints(node, "kernel", []) or (source.height, source.width)
     pads = _ints(node, "pads", [0, 0, 0, 0])
     is_average = node.attributes.get_string("kind") == "average"
     body = f"""\
@@ -130,7 +133,7 @@ def pooling(node: ir.Node) -> Operator:
   }};
   return dso_op_pooling(&pooling);
 """
-    flops = _batches(source) * out.channels * out.height * out.width * kernel[0] * kernel[1]
+    flops = elements((*shape_of(node.outputs[0]), *kernel))
     return operator_of("pooling", body, [x], node.outputs, parts=["pooling"], flops=flops)
 
 
@@ -200,8 +203,8 @@ def interleave(node: ir.Node) -> Operator:
     if out.block != source.block:  # both layouts are the same bytes for one of them
         source = source._replace(block=out.block)
     high, wide = _ints(node, "window", [1, 1])
-    items = f"{_batch(source)} * {out.planes * source.height}"
-    work = f"{_batch(source)} * {out.nfloats}"
+    items = f"{_batch(source)} * {in_c(product((out.planes, source.height)))}"
+    work = f"{_batch(source)} * {in_c(out.nfloats)}"
     body = f"""\
   const struct images images = {{{source.in_c("x0")}, {out.in_c("y0")}}};
   return dso_op_parallel(item, &images, {items}, {work});

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from packer.operators import workspace as need
 
 from ..dtypes import c_type, dtype_name
-from ..extent import expression_of, in_c, product, written
+from ..extent import Extent, expression_of, in_c, product, written
 from ..operator import elements, shape_of
 from .batches import Extents, loops, pair
 from .code import operator_of
@@ -141,13 +141,13 @@ def lowp_conv2d(node: ir.Node) -> Operator:
     groups = node.attributes.get_int("group", 1)
     given = _Arguments(node, packed_lowp_conv2d(weight, groups=groups))
     kernel = shape_of(weight)[2:]
-    batch, channels, height, width = shape_of(out)
+    batch = shape_of(out)[0]
     nbytes = _conv_workspace(node, x, weight)
     body = f"""\
   const struct dso_op_lowp_conv2d conv = {{
       .batch = {in_c(batch)},
-      .in = {{(void *)x0, {", ".join(map(str, shape_of(x)[1:]))}, 1}}, .in_type = {type_in_c(x)},
-      .out = {{y0, {channels}, {height}, {width}, 1}}, .out_type = {type_in_c(out)},
+      .in = {{(void *)x0, {", ".join(map(in_c, shape_of(x)[1:]))}, 1}}, .in_type = {type_in_c(x)},
+      .out = {{y0, {", ".join(map(in_c, shape_of(out)[1:]))}, 1}}, .out_type = {type_in_c(out)},
       .weight = {given.pointer("b")}, .weight_type = {type_in_c(weight)},
       .groups = {groups},
       .kernel = {pair(kernel)},
@@ -176,21 +176,27 @@ def _numbers(node: ir.Node, name: str, default: int) -> list[int]:
     return list(found) if found is not None else [default] * 4
 
 
-def _conv_workspace(node: ir.Node, x: ir.Value, weight: ir.Value) -> int:
+def _conv_workspace(node: ir.Node, x: ir.Value, weight: ir.Value) -> Extent:
     """Return the bytes of a copy of one image, with what the windows read around it."""
     (out,) = node.outputs
     groups = node.attributes.get_int("group", 1)
-    shapes = [[elements((e,)) for e in shape_of(value)[1:]] for value in (x, weight, out)]
-    (channels, *extents), (_, *kernel), (outputs, *results) = shapes
+    (channels, *extents), (outputs, *results) = shape_of(x)[1:], shape_of(out)[1:]
+    assert isinstance(channels, int)
     strides, dilations = (_numbers(node, name, 1) for name in ("strides", "dilations"))
     pads = _numbers(node, "pads", 0)
-    height, width = (
-        max(
-            extents[d] + pads[d], (results[d] - 1) * strides[d] + (kernel[d] - 1) * dilations[d] + 1
-        )
-        for d in (0, 1)
-    )
+    sides = []
+    for d, (extent, result, kernel) in enumerate(
+        zip(extents, results, shape_of(weight)[2:], strict=True)
+    ):
+        assert isinstance(kernel, int)
+        if isinstance(extent, int) and isinstance(result, int):
+            reach = (result - 1) * strides[d] + (kernel - 1) * dilations[d] + 1
+            sides.append(max(extent + pads[d], reach))
+        else:
+            sides.append(expression_of(extent) + pads[d] + pads[2 + d])
     is_depthwise = groups == channels == outputs and groups > 1
-    return need.lowp_conv2d_workspace(
-        channels, height, width, block=1, groups=groups, is_depthwise=is_depthwise
+    return written(
+        need.lowp_conv2d_workspace(
+            channels, *sides, block=1, groups=groups, is_depthwise=is_depthwise
+        )
     )

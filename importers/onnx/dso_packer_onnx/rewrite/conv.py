@@ -45,13 +45,13 @@ def conv_attributes(
 ) -> dict[str, Any] | None:
     """Return the attributes of dso.Conv for a convolution of images with a constant weight.
 
-    None if it is another one: of other than two axes, or of images whose extents are not known.
+    None if it is another one: of other than two axes, or of images whose channels are open.
     """
     extents, shape = dims(weight), dims(image)
     if not is_constant(weight) or extents is None or len(extents) != 4 or shape is None:
         return None
     window = window_of(node, [int(extent) for extent in extents[2:]])
-    if window is None or not all(isinstance(extent, int) for extent in shape[1:]):
+    if window is None or not isinstance(shape[1], int):
         return None
     return {
         "strides": window.strides,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from ..extent import multiple_of
 from .graph import (
     DSO,
     Dim,
@@ -68,9 +69,11 @@ def _multiples(before: Sequence[Dim], after: Sequence[Dim]) -> list[int] | None:
     """Return how often each pixel is repeated, or None if not a whole number of times."""
     scales = []
     for a, b in zip(before, after, strict=True):
-        if not isinstance(a, int) or not isinstance(b, int) or a < 1 or b < a or b % a:
+        one, other = (d if isinstance(d, int) else str(d.value) for d in (a, b))
+        scale = multiple_of(other, one)
+        if scale is None:
             return None
-        scales.append(b // a)
+        scales.append(scale)
     return scales
 
 
@@ -91,8 +94,6 @@ def fuse_transposed_conv(model: ir.Model) -> int:
         window = list(weight.shape[2:])
         added = constant(bias) if bias is not None else None
         if not _is_without_overlap(node, window) or (bias is not None and added is None):
-            continue
-        if not all(isinstance(extent, int) for extent in image[1:]):
             continue
         replace(node, _as_conv(model, node, weight, added, window))
         count += 1

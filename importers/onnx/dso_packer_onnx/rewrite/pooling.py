@@ -34,15 +34,15 @@ def fuse_pooling(model: ir.Model) -> int:
     """Replace pooling of float32 images by dso.Pooling; return how many.
 
     A global pooling, and a ReduceMean or ReduceMax over height and width, is a window of the whole
-    image. Without ``keepdims`` a Reshape follows it. With ``ceil_mode`` the pads become greater;
-    an average that counts its pads cannot have that, and remains.
+    image, which has no ``kernel``. Without ``keepdims`` a Reshape follows it. With ``ceil_mode``
+    the pads become greater; an average that counts its pads cannot have that, and remains.
     """
     count = 0
     for node in model.graph:
         if not is_node(node, *_KIND) or not is_float32(node.inputs[0]):
             continue
         shape = dims(node.inputs[0])
-        if shape is None or len(shape) != 4 or not all(isinstance(d, int) for d in shape[1:]):
+        if shape is None or len(shape) != 4 or not isinstance(shape[1], int):
             continue
         found = _window(node, shape)
         if found is None or not only_first_output(node):
@@ -61,7 +61,7 @@ def _window(node: ir.Node, shape: tuple[Dim, ...]) -> Window | None:
         if axes is None or sorted(axis % 4 for axis in axes) != [2, 3]:
             return None
     if not node.op_type.endswith("Pool") or node.op_type.startswith("Global"):
-        return Window([int(extent) for extent in shape[2:]], [1, 1], [0, 0, 0, 0], [1, 1])
+        return Window([], [1, 1], [0, 0, 0, 0], [1, 1])
     attributes = node.attributes
     counted = attributes.get_int("count_include_pad", 0)
     if attributes.get_int("ceil_mode", 0) and node.op_type == "AveragePool" and counted:
@@ -72,7 +72,7 @@ def _window(node: ir.Node, shape: tuple[Dim, ...]) -> Window | None:
 def _pooling(node: ir.Node, shape: tuple[Dim, ...], window: Window) -> list[ir.Node]:
     attributes = {
         "kind": _KIND[node.op_type],
-        "kernel": window.kernel,
+        **({"kernel": window.kernel} if window.kernel else {}),
         "strides": window.strides,
         "pads": window.pads,
         "dilations": window.dilations,

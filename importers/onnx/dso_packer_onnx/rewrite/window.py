@@ -22,7 +22,7 @@ def window_of(node: ir.Node, kernel: list[int]) -> Window | None:
     """Return the window of a node with two spatial axes, or None if it is not a static one.
 
     ``auto_pad`` and ``ceil_mode`` become pads: with these, the extents of the output follow by
-    rounding down. They need static images.
+    rounding down. Open extents have such pads where the stride is 1.
     """
     attributes = node.attributes
     if len(kernel) != 2:
@@ -48,10 +48,13 @@ def _with_pads(node: ir.Node, window: Window, mode: str) -> Window | None:
     pads = list(window.pads)
     for axis in range(2):
         extent, result = inside[2 + axis], outside[2 + axis]
-        if not isinstance(extent, int) or not isinstance(result, int):
+        step, reach = window.strides[axis], (window.kernel[axis] - 1) * window.dilations[axis] + 1
+        if isinstance(extent, int) and isinstance(result, int):
+            needed = (result - 1) * step + reach - extent
+        elif mode != "NOTSET" and step == 1:
+            needed = reach - 1
+        else:
             return None
-        reach = (window.kernel[axis] - 1) * window.dilations[axis] + 1
-        needed = (result - 1) * window.strides[axis] + reach - extent
         if mode == "NOTSET":
             pads[2 + axis] = max(pads[2 + axis], needed - pads[axis])
             continue

@@ -50,6 +50,11 @@ MODELS = {
     "Slice back": "(float[a, b] x) => (float[p, q] y)"
     " <int64[1] s = {-1}, int64[1] e = {-9223372036854775807}, int64[1] i = {0}, int64[1] n = {-1}>"
     " { y = Slice (x, s, e, i, n) }",
+    "Slice of the first": "(float[a, b] x) => (float[p, q] y)"
+    " <int64[2] s = {0, 0}, int64[2] e = {1000, 2}> { y = Slice (x, s, e) }",
+    "Slice of the last": "(float[a, b] x) => (float[p, q] y)"
+    " <int64[2] s = {-2, 3}, int64[2] e = {9, 0}, int64[2] i = {0, 1}, int64[2] n = {1, -1}>"
+    " { y = Slice (x, s, e, i, n) }",
     "Slice of a table": "(float[a, b] x) => (float[p, q] y)"
     " <int64[1] s = {0}, int64[1] i = {1}, float[1, 7] t = {0, 1, 2, 3, 4, 5, 6}>"
     " { e = Shape <start = 1> (x) u = Slice (t, s, e, i) y = Add (x, u) }",
@@ -89,6 +94,25 @@ MODELS = {
     " { y = AveragePool <kernel_shape = [2], pads = [1, 1], strides = [2]> (x) }",
     "Pad": "(float[a, b] x) => (float[p, q] y) <int64[4] n = {1, 0, -0, 2}, float v = {7}>"
     " { y = Pad (x, n, v) }",
+    "Where of an extent": "(float[a, b] x) => (float[p, q] y)"
+    " <int64 four = {4}, float u = {1}, float v = {3}>"
+    " { n = Size (x) c = Greater (n, four) f = Where (c, u, v) y = Mul (x, f) }",
+    "Conv of images": "(float[2, 2, a, b] x) => (float[p, q, r, s] y)"
+    " <float[2, 2, 3, 1] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}>"
+    " { u = Conv <pads = [1, 2, 1, 2], strides = [1, 2]> (x, w)"
+    " v = Relu (u) y = Conv <pads = [1, 0, 2, 0], strides = [2, 1]> (v, w) }",
+    "depthwise Conv of images": "(float[a, 2, b, 4] x) => (float[p, q, r, s] y)"
+    " <float[2, 1, 3, 1] w = {1, 2, 3, 4, 5, 6}>"
+    ' { y = Conv <group = 2, auto_pad = "SAME_UPPER"> (x, w) }',
+    "pools of images": "(float[1, 2, a, b] x) => (float[p, q, r, s] y)"
+    " { u = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x)"
+    " v = GlobalAveragePool (x) w = GlobalMaxPool (x) t = Add (v, w) y = Add (u, t) }",
+    "ConvTranspose": "(float[1, 2, a, b] x) => (float[p, q, r, s] y)"
+    " <float[2, 1, 2, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}>"
+    " { y = ConvTranspose <strides = [2, 2]> (x, w) }",
+    "Resize": "(float[1, 2, a, b] x) => (float[p, q, r, s] y) <float[4] n = {1, 1, 2, 2}>"
+    ' { y = Resize <mode = "nearest", nearest_mode = "floor",'
+    ' coordinate_transformation_mode = "asymmetric"> (x, , n) }',
     "Reshape": "(float[a, b] x) => (float[p] y) <int64[1] s = {-1}>"
     " { r = Relu (x) y = Reshape (r, s) }",
     "MatMul": "(float[a, b] x, float[b, 5] z) => (float[p, q] y) { y = MatMul (x, z) }",
@@ -103,7 +127,8 @@ SHAPES = ((3, 5), (1, 1), (2, 7), (6, 1), (4, 6))
 EMPTY = ((0, 3), (2, 0))
 # The reference evaluator, or the operator, wants an element.
 NOT_EMPTY = {"ArgMax", "AveragePool", "Conv", "Gather", "GatherElements", "GatherND", "MaxPool"}
-NOT_EMPTY |= {"Pad", "ReduceMax", "ReduceMean", "Slice", "Softmax"}
+NOT_EMPTY |= {"Pad", "ReduceMax", "ReduceMean", "Slice", "Softmax", "depthwise", "pools"}
+NOT_EMPTY |= {"ConvTranspose", "Resize"}
 
 
 def model_of(text: str) -> onnx.ModelProto:
@@ -142,7 +167,7 @@ def test_an_operator_takes_any_shape(name: str, tmp_path: Path) -> None:
     proto = model_of(MODELS[name])
     model = load(proto, tmp_path)
     reference = ReferenceEvaluator(proto)
-    if name in ("Conv", "MaxPool"):  # the evaluator has gaps
+    if name.split(" ")[0] in ("Conv", "MaxPool", "depthwise", "pools"):  # the evaluator has gaps
         reference = onnxruntime.InferenceSession(proto.SerializeToString())
     for a, b in (*SHAPES, *(EMPTY if name.split(" ")[0] not in NOT_EMPTY else ())):
         if name == "Slice of a table" and b > 7:
@@ -221,6 +246,24 @@ def test_the_record_names_open_extents(tmp_path: Path) -> None:
     model = load(model_of(MODELS["Concat"]), tmp_path)
     assert [str(info) for info in model.inputs] == ["x: float32[a, b]", "z: float32[a, 2]"]
     assert [str(info) for info in model.outputs] == ["y: float32[a, 2*b + 2]"]
+
+
+def test_an_extent_after_strides_is_written_in_the_names_of_the_inputs(tmp_path: Path) -> None:
+    """Whatever the code calls it."""
+    model = load(model_of(MODELS["Conv of images"]), tmp_path)
+    assert [str(info) for info in model.outputs] == [
+        "y: float32[2, 2, floor(a/2) + 1, floor(b/2 + 3/2) + 1]"
+    ]
+
+
+def test_an_if_whose_condition_follows_from_an_extent_is_refused_by_name() -> None:
+    """Equal answers for the extents that were tried do not decide it."""
+    text = "(float[a, b] x) => (float[p, q] y) <int64 most = {100000}> { n = Size (x)"
+    branches = "then_branch = g1 () => (float[a, b] t) { t = Neg (x) }, else_branch = g2 ()"
+    branches += " => (float[a, b] u) { u = Abs (x) }"
+    text += f" c = Greater (n, most) y = If (c) <{branches}> }}"
+    with pytest.raises(packer.ExportError, match="If"):
+        packer.from_onnx(model_of(text))
 
 
 def test_names_that_are_no_identifiers_become_some(tmp_path: Path) -> None:

@@ -51,10 +51,10 @@ def test_a_convolution_of_images_is_fused_with_explicit_pads(
         "(float[1,4,9] x) => (float[] y) { y = Conv(x, w3) }",
         "(float[1,4,9,9] x, float[2,4,3,3] v) => (float[] y) { y = Conv(x, v) }",
         "(float[1,4,9,9] x, float[6] v) => (float[] y) { y = Conv(x, w, v) }",
-        "(float[1,4,height,9] x) => (float[] y) { y = Conv(x, w) }",
+        "(float[1,c,9,9] x) => (float[] y) { y = Conv(x, w) }",
         "(double[1,4,9,9] x) => (double[] y) { y = Conv(x, w64) }",
     ],
-    ids=["one axis", "weights computed", "bias computed", "symbolic height", "double"],
+    ids=["one axis", "weights computed", "bias computed", "symbolic channels", "double"],
 )
 def test_any_other_convolution_remains(text: str) -> None:
     """The kernels have two spatial axes, constant weights and float32."""

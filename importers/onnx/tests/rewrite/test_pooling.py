@@ -42,7 +42,7 @@ def test_a_mean_over_the_image_is_pooling(kind: str, keepdims: int, axes: str) -
     )
     found = rewritten(model, fuse_pooling)
     assert found.kinds == (["dso.Pooling"] if keepdims else ["dso.Pooling", "Reshape"])
-    assert list(found.attributes("Pooling")["kernel"]) == [9, 8]
+    assert "kernel" not in found.attributes("Pooling")
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def test_a_mean_over_the_image_is_pooling(kind: str, keepdims: int, axes: str) -
     [
         "(float[1,4,9] x) => (float[] y) { y = MaxPool<kernel_shape=[3]>(x) }",
         "(double[1,4,9,9] x) => (double[] y) { y = MaxPool<kernel_shape=[3,3]>(x) }",
-        "(float[1,4,h,9] x) => (float[] y) { y = GlobalAveragePool(x) }",
+        "(float[1,c,9,9] x) => (float[] y) { y = GlobalAveragePool(x) }",
         "(float[1,4,9,9] x) => (float[] y, int64[] i) { y, i = MaxPool<kernel_shape=[3,3]>(x) }",
         "(float[1,4,9,9] x) => (float[] y) <int64[2] a = {1,2}> { y = ReduceMean(x, a) }",
         """(float[1,4,8,8] x) => (float[] y) {
             y = AveragePool<kernel_shape=[3,3], strides=[2,2], ceil_mode=1, count_include_pad=1>(x)
         }""",
     ],
-    ids=["one axis", "double", "symbolic height", "indices", "other axes", "counted ceil"],
+    ids=["one axis", "double", "symbolic channels", "indices", "other axes", "counted ceil"],
 )
 def test_any_other_pooling_remains(text: str) -> None:
     """Each for one reason."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,7 +92,17 @@ TEXT = (
 )
 
 
-def make(name: str) -> Any:
+# Of the benchmark.
+LARGER = {key: 8 * value if value in (32, 64) else value for key, value in SIZES.items()} | {
+    **dict.fromkeys(("num_hidden_layers", "n_layer", "n_layers", "num_layers"), 4),
+    **dict.fromkeys(("intermediate_size", "ffn_dim", "hidden_dim", "n_inner"), 1024),
+    "head_dim": 64,
+    "vocab_size": 1000,
+    "sliding_window": 128,
+}
+
+
+def make(name: str, all_sizes: Mapping[str, int] = SIZES) -> Any:
     """Make a model in evaluation mode."""
     import torch
     from transformers import AutoConfig, AutoModel
@@ -99,18 +110,18 @@ def make(name: str) -> Any:
     torch.manual_seed(0)
     known = AutoConfig.for_model(name)
     fixed = vars(type(known))  # a property has no setter
-    taken = (key for key in SIZES if hasattr(known, key))
-    sizes = {key: SIZES[key] for key in taken if not isinstance(fixed.get(key), property)}
+    taken = (key for key in all_sizes if hasattr(known, key))
+    sizes = {key: all_sizes[key] for key in taken if not isinstance(fixed.get(key), property)}
     config = AutoConfig.for_model(name, **{**sizes, **OTHERS.get(name, {})})
     config.use_cache = False
     return AutoModel.from_config(config, attn_implementation="eager").eval()
 
 
-def export(name: str, path: Path) -> None:
+def export(name: str, path: Path, sizes: Mapping[str, int] = SIZES) -> None:
     """Write a model with open batch and length, as torch.onnx exports it."""
     import torch
 
-    model = make(name)
+    model = make(name, sizes)
 
     class Text(torch.nn.Module):
         def __init__(self) -> None:

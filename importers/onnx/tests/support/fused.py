@@ -222,7 +222,8 @@ class Pooling(OpRun):
         name = "MaxPool" if kind == "max" else "AveragePool"
         if kind == "max":
             attributes.pop("count_include_pad")
-        found = load_op("", name, 22).eval(x, kernel_shape=list(kernel), **attributes)
+        window = list(kernel or x.shape[2:])
+        found = load_op("", name, 22).eval(x, kernel_shape=window, **attributes)
         return (np.asarray(found[0] if isinstance(found, tuple) else found, np.float32),)
 
 
