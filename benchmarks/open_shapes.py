@@ -1,0 +1,112 @@
+"""Transformers with open batch and length beside their fixed shapes and ONNX Runtime.
+
+python benchmarks/open_shapes.py [NAME ...]: in the environment of the importer of models, with one
+thread. Calls of ours and of the peers take turns. Prints, for each model, medians over shapes of
+the ratio of times, the cost of the first call of a shape, and the time of both exports.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+os.environ |= {"OMP_NUM_THREADS": "1", "TVM_NUM_THREADS": "1"}
+sys.path.append(str(Path(__file__).parents[1]))
+
+import numpy as np
+import onnxruntime  # type: ignore[import-untyped]
+
+import packer
+import runtime
+from importers.onnx.tests.support.architectures import LARGER, export
+
+NAMES = ("bert", "roberta", "gpt2", "llama", "qwen2")
+NUM_SHAPES, NUM_FIXED, NUM_CALLS = 20, 4, 15
+
+
+def main(names: list[str]) -> None:
+    """Print a line for each model."""
+    warnings.simplefilter("ignore")
+    print("model     of fixed  of ORT (worst)  first call of a shape  export, of fixed")
+    for name in names or NAMES:
+        with TemporaryDirectory(prefix="open-shapes-") as folder:
+            print(compare(name, Path(folder)), flush=True)
+
+
+def compare(name: str, folder: Path) -> str:
+    """Measure one model."""
+    path = folder / "model.onnx"
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        export(name, path, LARGER)
+    random = np.random.default_rng(1)
+    shapes = [(int(random.integers(1, 5)), int(random.integers(8, 129))) for _ in range(NUM_SHAPES)]
+    opened, seconds = library(path, folder / "open.so", None)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(path), options)
+    of_ort, first = [], []
+    for shape in shapes:
+        given = inputs(session, shape)
+        start = time.perf_counter()
+        opened(*given.values())
+        first.append(time.perf_counter() - start)
+        ours, theirs = turns(
+            lambda given=given: opened(*given.values()),
+            lambda given=given: session.run(None, given),
+        )
+        first[-1] -= ours
+        of_ort.append(ours / theirs)
+    of_fixed, exports = [], []
+    for shape in shapes[:NUM_FIXED]:
+        given = inputs(session, shape)
+        fixed, time_of_fixed = library(path, folder / f"{shape}.so", dict.fromkeys(given, shape))
+        ours, theirs = turns(
+            lambda given=given: opened(*given.values()),
+            lambda given=given, fixed=fixed: fixed(*given.values()),
+        )
+        of_fixed.append(ours / theirs)
+        exports.append(seconds / time_of_fixed)
+    return (
+        f"{name:9} {median(of_fixed):8.2f}  {median(of_ort):6.2f} ({max(of_ort):.2f})"
+        f"  {1e3 * median(first):18.2f} ms  {median(exports):16.2f}"
+    )
+
+
+def library(path: Path, output: Path, shapes: Any) -> tuple[Callable[..., Any], float]:
+    """Export a model for this processor; return its function, and the seconds that it took."""
+    start = time.perf_counter()
+    with redirect_stderr(io.StringIO()):
+        module = packer.from_onnx(path, shapes)
+        made = packer.export_library(module, output, build=packer.Build(cpu="native"))
+    return runtime.load(made)["main"], time.perf_counter() - start
+
+
+def inputs(session: Any, shape: tuple[int, int]) -> dict[str, np.ndarray]:
+    """Return the inputs that a model has."""
+    random = np.random.default_rng(0)
+    given = {"input_ids": random.integers(3, 900, shape), "attention_mask": np.ones(shape, "i8")}
+    return {each.name: given[each.name] for each in session.get_inputs()}
+
+
+def turns(*calls: Callable[[], Any]) -> list[float]:
+    """Return the median seconds of each call, made in turn."""
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(NUM_CALLS):
+        for call, of_call in zip(calls, times, strict=True):
+            start = time.perf_counter()
+            call()
+            of_call.append(time.perf_counter() - start)
+    return [median(of_call) for of_call in times]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
