@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import onnx_ir as ir
     import sympy
 
 Extent = int | str
@@ -52,6 +53,13 @@ def expression_of(extent: Extent) -> Any:
     return parsed(extent) if isinstance(extent, str) else extent
 
 
+def rounded_up(expression: Any) -> Any:
+    """Return the least integer that is not less; texts of extents have ``floor`` only."""
+    import sympy
+
+    return -sympy.floor(-expression)
+
+
 def product(extents: Iterable[Extent]) -> Extent:
     """Return the number of elements of an array."""
     return _product(tuple(extents))
@@ -83,6 +91,16 @@ def total(extents: Iterable[Extent]) -> Extent:
 @lru_cache(maxsize=1 << 14)
 def _total(extents: tuple[Extent, ...]) -> Extent:
     return written(sum((expression_of(extent) for extent in extents), 0))
+
+
+def extents_in(node: ir.Node, name: str) -> list[Extent] | None:
+    """Return an attribute of ints or of expressions; None if a node has none of this name."""
+    attribute = node.attributes.get(name)
+    if attribute is None:
+        return None
+    if attribute.type == attribute.type.STRINGS:
+        return [written(parsed(text)) for text in attribute.as_strings()]
+    return list(attribute.as_ints())
 
 
 def multiple_of(extent: Extent, other: Extent) -> int | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from packer.operators import workspace as need
 
-from ..extent import Extent, expression_of, in_c, product, written
+from ..extent import Extent, expression_of, extents_in, in_c, product, written
 from ..image import image_of
 from ..operator import elements, shape_of
 from .code import operator_of
@@ -33,6 +33,10 @@ def _ints(node: ir.Node, name: str, default: list[int]) -> list[int]:
     return list(found) if found is not None else default
 
 
+def _pads(node: ir.Node) -> list[Extent]:
+    return extents_in(node, "pads") or [0, 0, 0, 0]
+
+
 def _pair(values: Sequence[Extent]) -> str:
     return f"{{{in_c(values[0])}, {in_c(values[1])}}}"
 
@@ -44,16 +48,17 @@ def conv2d_padding(node: ir.Node) -> int:
     assert weight is not None
     x, w, y = (shape_of(value) for value in (first, weight, node.outputs[0]))
     strides, dilations = _ints(node, "strides", [1, 1]), _ints(node, "dilations", [1, 1])
-    pads = _ints(node, "pads", [0, 0, 0, 0])
+    pads = _pads(node)
     wanted = []
     for d, (before, after) in enumerate(zip(pads[:2], pads[2:], strict=True)):
         extent, output, kernel = x[2 + d], y[2 + d], w[2 + d]
         assert isinstance(kernel, int)
-        if isinstance(extent, int) and isinstance(output, int):
+        if isinstance(extent, int) and isinstance(output, int) and isinstance(before, int):
             sizes = (extent, output, kernel, strides[d], dilations[d], before)
             wanted.append(need.padding_of_conv2d(*sizes))
         else:
-            wanted.append(max(before, after))
+            reach = (kernel - 1) * dilations[d]  # pads that follow from the extent are at most this
+            wanted.extend(pad if isinstance(pad, int) else reach for pad in (before, after))
     return max(wanted)
 
 
@@ -88,7 +93,7 @@ def conv2d(node: ir.Node) -> Operator:
       .kernel = {{{kernel[0]}, {kernel[1]}}},
       .stride = {_pair(_ints(node, "strides", [1, 1]))},
       .dilation = {_pair(_ints(node, "dilations", [1, 1]))},
-      .pad = {_pair(_ints(node, "pads", [0, 0, 0, 0]))},
+      .pad = {_pair(_pads(node))},
       .weight = x1,
       .after = {after_in_c(node, names[id(bias)] if bias is not None else "", added)},
 {"      .workspace = workspace," if floats else ""}
@@ -103,6 +108,7 @@ def conv2d(node: ir.Node) -> Operator:
         node.outputs,
         workspace=product((_FLOAT, floats, source.batch)),
         parts=["conv2d"],
+        extents=_pads(node),
         flops=2 * elements((*pixels, *shape_of(weight))),
     )
 
@@ -116,7 +122,7 @@ def pooling(node: ir.Node) -> Operator:
         out = out._replace(block=source.block)
     # An empty window is the whole image.
     kernel: Sequence[Extent] = _ints(node, "kernel", []) or (source.height, source.width)
-    pads = _ints(node, "pads", [0, 0, 0, 0])
+    pads = _pads(node)
     is_average = node.attributes.get_string("kind") == "average"
     body = f"""\
   const struct dso_op_pooling pooling = {{
@@ -134,7 +140,9 @@ def pooling(node: ir.Node) -> Operator:
   return dso_op_pooling(&pooling);
 """
     flops = elements((*shape_of(node.outputs[0]), *kernel))
-    return operator_of("pooling", body, [x], node.outputs, parts=["pooling"], flops=flops)
+    return operator_of(
+        *("pooling", body, [x], node.outputs), parts=["pooling"], extents=pads, flops=flops
+    )
 
 
 def reorder(node: ir.Node) -> Operator:

@@ -19,9 +19,9 @@ from ..extent import Extent, identifier, parsed, product, symbols_of, value_at, 
 from ..quiet import quiet
 from .constants import OpenElements, put_constants
 from .equations import MOST, put_conditions
+from .exact import register_exact
 from .infer import Inference
 from .loops import take_branch
-from .slices import register_slice
 from .types import Shape, Type, graphs_of
 from .words import name_of_node, refusal, shape_text
 
@@ -345,7 +345,7 @@ def _calculate(model: ir.Model, known: Mapping[ir.Value, ir.Shape]) -> None:
     """Let onnx_shape_inference calculate with the open extents, from what is known already."""
     import onnx_shape_inference
 
-    register_slice()
+    register_exact()
     values = (value for node in model.graph for value in node.outputs)
     for value in (*model.graph.inputs, *values):
         value.shape = known.get(value)

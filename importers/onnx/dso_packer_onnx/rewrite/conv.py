@@ -23,7 +23,7 @@ from .window import image_pads, window_of
 def fuse_conv(model: ir.Model) -> int:
     """Replace each Conv of float32 images with constant weights by dso.Conv; return how many.
 
-    dso.Conv has the pads as numbers: ``auto_pad`` is resolved with the extents of the image.
+    dso.Conv has the pads as extents: ``auto_pad`` is resolved with the extents of the image.
     """
     count = 0
     for node in model.graph:
@@ -77,10 +77,11 @@ def fuse_pad(model: ir.Model) -> int:
         assert padded is not None
         pad = padded.producer()
         zeros = image_pads(pad)
-        if pad is None or zeros is None:
+        pads = node.attributes["pads"]
+        if pad is None or zeros is None or pads.type != ir.AttributeType.INTS:
             continue
-        pads = [a + b for a, b in zip(node.attributes.get_ints("pads"), zeros, strict=True)]
-        node.attributes["pads"] = ir.AttrInt64s("pads", pads)
+        sums = [a + b for a, b in zip(pads.as_ints(), zeros, strict=True)]
+        node.attributes["pads"] = ir.AttrInt64s("pads", sums)
         node.replace_input_with(0, pad.inputs[0])
         remove_unused(pad)
         count += 1

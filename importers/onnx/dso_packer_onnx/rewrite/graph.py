@@ -191,6 +191,8 @@ def _attribute(name: str, value: Any) -> ir.Attr:
         return ir.AttrString(name, value)
     if isinstance(value, ir.Graph):
         return ir.AttrGraph(name, value)
+    if any(isinstance(item, str) for item in value):  # extents
+        return ir.AttrStrings(name, [str(item) for item in value])
     return ir.AttrInt64s(name, [int(item) for item in value])
 
 

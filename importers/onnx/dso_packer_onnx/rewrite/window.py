@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import onnx_ir as ir
 
-from .graph import dims, ints, is_node, optional, scalar
+from ..extent import Extent, expression_of, rounded_up, written
+from .graph import Dim, dims, ints, is_node, optional, scalar
 
 
 class Window(NamedTuple):
@@ -14,7 +15,7 @@ class Window(NamedTuple):
 
     kernel: list[int]
     strides: list[int]
-    pads: list[int]
+    pads: list[Extent]  # an expression, where it follows from an open extent
     dilations: list[int]
 
 
@@ -22,46 +23,49 @@ def window_of(node: ir.Node, kernel: list[int]) -> Window | None:
     """Return the window of a node with two spatial axes, or None if it is not a static one.
 
     ``auto_pad`` and ``ceil_mode`` become pads: with these, the extents of the output follow by
-    rounding down. Open extents have such pads where the stride is 1.
+    rounding down.
     """
     attributes = node.attributes
     if len(kernel) != 2:
         return None
     strides = list(attributes.get_ints("strides", None) or [1, 1])
     dilations = list(attributes.get_ints("dilations", None) or [1, 1])
-    pads = list(attributes.get_ints("pads", None) or [0, 0, 0, 0])
+    pads: list[Extent] = list(attributes.get_ints("pads", None) or [0, 0, 0, 0])
     mode = attributes.get_string("auto_pad", "NOTSET")
     window: Window | None = Window(kernel, strides, pads, dilations)
     if mode == "VALID":
         window = Window(kernel, strides, [0, 0, 0, 0], dilations)
     elif mode != "NOTSET" or attributes.get_int("ceil_mode", 0):
         window = _with_pads(node, Window(kernel, strides, pads, dilations), mode)
-    if window is None or len(window.pads) != 4 or min(window.pads) < 0:
+    if window is None or len(window.pads) != 4:
         return None
-    return window
+    return None if any(isinstance(pad, int) and pad < 0 for pad in window.pads) else window
 
 
 def _with_pads(node: ir.Node, window: Window, mode: str) -> Window | None:
+    import sympy
+
     inside, outside = dims(node.inputs[0]), dims(node.outputs[0])
     if inside is None or outside is None or len(inside) != 4 or len(outside) != 4:
         return None
     pads = list(window.pads)
     for axis in range(2):
-        extent, result = inside[2 + axis], outside[2 + axis]
+        extent, result = (_expression(shape[2 + axis]) for shape in (inside, outside))
         step, reach = window.strides[axis], (window.kernel[axis] - 1) * window.dilations[axis] + 1
-        if isinstance(extent, int) and isinstance(result, int):
-            needed = (result - 1) * step + reach - extent
-        elif mode != "NOTSET" and step == 1:
-            needed = reach - 1
-        else:
-            return None
+        needed = (result - 1) * step + reach - extent
         if mode == "NOTSET":
-            pads[2 + axis] = max(pads[2 + axis], needed - pads[axis])
+            after = needed - expression_of(pads[axis])
+            pads[2 + axis] = written(sympy.Max(expression_of(pads[2 + axis]), after))
             continue
-        total = max(0, needed)
-        first = total // 2 if mode == "SAME_UPPER" else total - total // 2
-        pads[axis], pads[2 + axis] = first, total - first
+        total = sympy.Max(0, needed)
+        less, more = sympy.floor(total / 2), rounded_up(total / 2)
+        first, last = (less, more) if mode == "SAME_UPPER" else (more, less)
+        pads[axis], pads[2 + axis] = written(first), written(last)
     return window._replace(pads=pads)
+
+
+def _expression(extent: Dim) -> Any:
+    return expression_of(extent if isinstance(extent, int) else str(extent.value))
 
 
 def image_pads(node: ir.Node | None) -> list[int] | None:

@@ -107,6 +107,15 @@ MODELS = {
     "pools of images": "(float[1, 2, a, b] x) => (float[p, q, r, s] y)"
     " { u = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x)"
     " v = GlobalAveragePool (x) w = GlobalMaxPool (x) t = Add (v, w) y = Add (u, t) }",
+    "pools of images that round up": "(float[1, 2, a, b] x) => (float[p, q, r, s] y)"
+    " { u = MaxPool <kernel_shape = [3, 2], strides = [2, 2], ceil_mode = 1, pads = [1, 0, 1, 1]>"
+    " (x) y = AveragePool <kernel_shape = [2, 3], strides = [3, 2], ceil_mode = 1,"
+    " pads = [1, 1, 0, 1]> (u) }",
+    "Conv of images that are padded by name": "(float[1, 2, a, b] x) => (float[p, q, r, s] y)"
+    " <float[2, 2, 3, 2] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,"
+    ' 11, 12}> { u = Conv <auto_pad = "SAME_UPPER", strides = [2, 3]> (x, w) v = Relu (u)'
+    ' z = Conv <auto_pad = "SAME_LOWER", strides = [1, 2]> (v, w)'
+    ' y = MaxPool <kernel_shape = [3, 3], strides = [2, 2], auto_pad = "SAME_LOWER"> (z) }',
     "ConvTranspose": "(float[1, 2, a, b] x) => (float[p, q, r, s] y)"
     " <float[2, 1, 2, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}>"
     " { y = ConvTranspose <strides = [2, 2]> (x, w) }",
