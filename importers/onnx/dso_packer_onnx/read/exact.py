@@ -96,11 +96,11 @@ def _windows(node: ir.Node) -> dict[int, Extent]:
         if mode.startswith("SAME"):
             count = rounded_up(sympy.Rational(1, step) * length)
         else:
-            first = length + pads[axis]
-            room = sympy.Rational(1, step) * (first + pads[axes + axis] - reach)
-            count = sympy.floor(room) + 1
+            room = length + pads[axis] + pads[axes + axis] - reach
+            count = sympy.floor(sympy.Rational(1, step) * room) + 1
             if rounds_up:  # the last window begins in the image or in the pads before it
-                count = sympy.Min(rounded_up(room) + 1, rounded_up(first / sympy.S(step)))
+                last = min(room + step - length, pads[axis])
+                count = rounded_up(sympy.Rational(1, step) * (length + last))
         found[2 + axis] = written(count)
     return found
 

@@ -76,7 +76,6 @@ def with_shapes(
     source = model.meta.get("source", "model")
     inputs, changed = _input_shapes(model, _checked(model, shapes or {}, source), source)
     made, passes = _inferred(model, inputs, changed, source)
-    _put_types(made, passes, source)
     put_conditions(made, model.meta.get(MOST, {}))
     put_constants(made, passes.all, passes.open)
     return made
@@ -177,12 +176,17 @@ class _Passes:
 def _inferred(
     model: ir.Model, inputs: Mapping[str, tuple[Extent, ...]], changed: bool, source: str
 ) -> tuple[ir.Model, _Passes]:
-    """Infer a copy of a model for the first samples that it takes; raise the error of the first."""
+    """Return a copy of a model with types, by the first samples that it takes.
+
+    Raises the error of the first ones if it takes none.
+    """
     refused: ExportError | None = None
     for samples in _samples(inputs, source):
         made = model.clone()
         try:
-            return made, _Passes(made, inputs, changed, samples)
+            passes = _Passes(made, inputs, changed, samples)
+            _put_types(made, passes, source)
+            return made, passes
         except ExportError as error:
             refused = refused or error
     assert refused is not None
@@ -326,7 +330,7 @@ def _put_types(model: ir.Model, passes: _Passes, source: str) -> None:
             _calculate(model, known)
         before = len(known)
         for value, sizes in found.items():
-            shape = known.get(value) or _shape(value, sizes, passes.samples, guesses)
+            shape = known.get(value) or _shape(value, sizes, passes, guesses)
             if shape is not None:
                 value.shape = known[value] = shape
         if len(known) == len(found):
@@ -354,11 +358,11 @@ def _calculate(model: ir.Model, known: Mapping[ir.Value, ir.Shape]) -> None:
 
 
 def _shape(
-    value: ir.Value, found: Sequence[Shape], samples: Sequence[Sample], guesses: bool
+    value: ir.Value, found: Sequence[Shape], passes: _Passes, guesses: bool
 ) -> ir.Shape | None:
     """Return the shape that has some extents for the samples; None if there is no such one.
 
-    Only with `guesses` it may have extents that were not calculated.
+    Only with `guesses` it may have extents that were not calculated, if a node reads open ones.
     """
     import onnx_ir as ir
 
@@ -367,11 +371,15 @@ def _shape(
     calculated = _extents(value.shape) or ()
     producer = value.producer()
     read = producer.inputs if producer is not None else ()
-    nearby = [e for one in read if one is not None for e in _extents(one.shape) or ()]
+    nearby = [e for one in read if one is not None for e in _extents(one.shape) or (None,)]
+    is_fixed = all(isinstance(extent, int) for extent in nearby) and not any(
+        one in passes.open.elements for one in read
+    )
     extents: list[Extent] = []
     for axis, sizes in enumerate(zip(*found, strict=False)):
         likely = calculated[axis] if axis < len(calculated) else None
-        extent = _extent(likely, nearby if guesses else None, sizes, samples)
+        may_guess = guesses or is_fixed or len(passes.samples) == 1
+        extent = _extent(likely, nearby if may_guess else None, sizes, passes.samples)
         if extent is None:
             return None
         extents.append(extent)
@@ -385,12 +393,12 @@ def _extent(
     samples: Sequence[Sample],
 ) -> Extent | None:
     """Return the extent that has some sizes for the samples: of `nearby` ones, or a product."""
-    if isinstance(calculated, str) and _fits(calculated, sizes, samples):
-        return written(parsed(calculated))
-    if len({*sizes}) == 1:
-        return sizes[0] or 0
+    if calculated is not None and _fits(calculated, sizes, samples):
+        return written(parsed(calculated)) if isinstance(calculated, str) else calculated
     if nearby is None:
         return None
+    if len({*sizes}) == 1:
+        return sizes[0] or 0
     texts = (one for one in nearby if isinstance(one, str))
     fitting = (one for one in (*texts, *_products(sizes, samples)) if _fits(one, sizes, samples))
     found = next(fitting, None)

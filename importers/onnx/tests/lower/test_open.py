@@ -265,6 +265,19 @@ def test_an_extent_after_strides_is_written_in_the_names_of_the_inputs(tmp_path:
     ]
 
 
+def test_extents_that_small_pictures_have_in_common_are_calculated(tmp_path: Path) -> None:
+    """After four pools, pictures of 2 and of 3 rows have one row each; others have more."""
+    text = "(float[1, 1, a, b] x) => (float[p, q, r, s] y) {"
+    for one, other in ("xu", "uv", "vw", "wy"):
+        text += (
+            f" {other} = MaxPool <kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1> ({one})"
+        )
+    proto = model_of(f"{text} }}")
+    given = {"x": np.random.default_rng(0).random((1, 1, 70, 33), np.float32)}
+    (expected,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, given)
+    np.testing.assert_array_equal(load(proto, tmp_path)["main"](given["x"]).numpy(), expected)
+
+
 def test_an_if_whose_condition_follows_from_an_extent_is_refused_by_name() -> None:
     """Equal answers for the extents that were tried do not decide it."""
     text = "(float[a, b] x) => (float[p, q] y) <int64 most = {100000}> { n = Size (x)"
