@@ -6,11 +6,12 @@ extents after windows that round up or are padded by name it leaves unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from ..extent import Extent, expression_of, rounded_up, written
+from .types import known_extents
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -24,7 +25,7 @@ def register_exact() -> None:
     from onnx_shape_inference import registry
 
     registry.collect()
-    for kind, since, extents in (
+    for kind, since, exact in (
         ("Slice", 13, _sliced),
         ("Conv", 2, _windows),
         ("AveragePool", 2, _windows),
@@ -33,75 +34,77 @@ def register_exact() -> None:
     ):
         theirs = registry.get("", kind, since - 1)
         assert theirs is not None
-        registry.register("", kind, since_version=since)(partial(_infer, theirs, extents))
+        registry.register("", kind, since_version=since)(partial(_infer, theirs, exact))
 
 
 def _infer(
     theirs: Callable[[Any, ir.Node], None],
-    extents: Callable[[ir.Node], Mapping[int, Extent]],
+    exact: Callable[[ir.Node, Sequence[Extent | None]], list[Extent | None] | None],
     ctx: Any,
     node: ir.Node,
 ) -> None:
     import onnx_ir as ir
 
-    theirs(ctx, node)
-    for made in node.outputs:
-        if node.inputs[0].shape is not None and made.shape is not None:
-            found = extents(node)
-            made.shape = ir.Shape([found.get(axis, one) for axis, one in enumerate(made.shape)])
+    data = node.inputs[0]
+    before = known_extents(data.shape) or ()
+    is_open = any(not isinstance(extent, int) for extent in before)
+    found = exact(node, before) if is_open else None
+    if found is None:
+        theirs(ctx, node)
+        return
+    for value, dtype in zip(node.outputs, (data.dtype, ir.DataType.INT64), strict=False):
+        ctx.set_shape_and_dtype(value, ir.Shape(found), dtype)
 
 
-def _extent(shape: ir.Shape, axis: int) -> Extent | None:
-    extent = shape[axis]
-    return extent if isinstance(extent, int) else extent.value
-
-
-def _sliced(node: ir.Node) -> dict[int, Extent]:
-    """Return the extents of the axes that a Slice takes by constant numbers."""
-    shape = node.inputs[0].shape
+def _sliced(node: ir.Node, before: Sequence[Extent | None]) -> list[Extent | None] | None:
+    """Return the extents after a Slice by constant numbers."""
     starts, ends, axes, steps = (_numbers(value) for value in [*node.inputs, None, None][1:5])
-    found: dict[int, Extent] = {}
-    for index, axis in enumerate(axes or range(len(starts or ()))):
-        before = _extent(shape, axis)
-        if starts and ends and before is not None and (steps or len(node.inputs) < 5):
-            step = steps[index] if steps else 1
-            found[axis % len(shape)] = _count(before, starts[index], ends[index], step)
+    if starts is None or ends is None or (steps is None and len(node.inputs) > 4):
+        return None
+    found = [*before]
+    for index, axis in enumerate(axes or range(len(starts))):
+        extent, step = before[axis], steps[index] if steps else 1
+        if extent is not None:
+            found[axis] = _count(extent, starts[index], ends[index], step)
     return found
 
 
-def _windows(node: ir.Node) -> dict[int, Extent]:
+def _windows(node: ir.Node, before: Sequence[Extent | None]) -> list[Extent | None] | None:
     """Return the extents after windows that round up, or that are padded by name."""
     import sympy
 
-    attributes, shape = node.attributes, node.inputs[0].shape
+    attributes = node.attributes
     mode, rounds_up = (
         attributes.get_string("auto_pad", "NOTSET"),
         attributes.get_int("ceil_mode", 0),
     )
-    kernel = attributes.get_ints("kernel_shape")
-    if kernel is None and node.op_type == "Conv" and node.inputs[1].shape is not None:
-        kernel = node.inputs[1].shape[2:]
-    if (mode in ("NOTSET", "") and not rounds_up) or not kernel:
-        return {}
+    if mode in ("NOTSET", "") and not rounds_up:
+        return None
+    channels, kernel = before[1], attributes.get_ints("kernel_shape")
+    if node.op_type == "Conv":
+        channels, _, *kernel = known_extents(node.inputs[1].shape) or (None, None)
+    if not kernel or not all(isinstance(size, int) for size in kernel):
+        return None
     axes = len(kernel)
     strides = attributes.get_ints("strides") or [1] * axes
     dilations = attributes.get_ints("dilations") or [1] * axes
     pads = (attributes.get_ints("pads") if mode in ("NOTSET", "") else None) or [0] * (2 * axes)
-    found: dict[int, Extent] = {}
+    found: list[Extent | None] = [before[0], channels]
     for axis, (size, step) in enumerate(zip(kernel, strides, strict=True)):
-        before = _extent(shape, 2 + axis)
-        if before is None or not isinstance(size, int):
+        extent = before[2 + axis]
+        if extent is None:
+            found.append(None)
             continue
-        length, reach = expression_of(before), (size - 1) * dilations[axis] + 1
+        length, reach = expression_of(extent), (size - 1) * dilations[axis] + 1
+        room = length + pads[axis] + pads[axes + axis] - reach
         if mode.startswith("SAME"):
             count = rounded_up(sympy.Rational(1, step) * length)
+        elif rounds_up:  # the last window begins in the image or in the pads before it
+            last = min(room + step - length, pads[axis])
+            count = rounded_up(sympy.Rational(1, step) * (length + last))
         else:
-            room = length + pads[axis] + pads[axes + axis] - reach
             count = sympy.floor(sympy.Rational(1, step) * room) + 1
-            if rounds_up:  # the last window begins in the image or in the pads before it
-                last = min(room + step - length, pads[axis])
-                count = rounded_up(sympy.Rational(1, step) * (length + last))
-        found[2 + axis] = written(count)
+        found.append(written(count))
     return found
 
 

@@ -22,7 +22,7 @@ from .equations import MOST, put_conditions
 from .exact import register_exact
 from .infer import Inference
 from .loops import take_branch
-from .types import Shape, Type, graphs_of
+from .types import Shape, Type, graphs_of, known_extents
 from .words import name_of_node, refusal, shape_text
 
 if TYPE_CHECKING:
@@ -186,9 +186,10 @@ def _inferred(
         try:
             passes = _Passes(made, inputs, changed, samples)
             _put_types(made, passes, source)
-            return made, passes
         except ExportError as error:
             refused = refused or error
+            continue
+        return made, passes
     assert refused is not None
     raise refused
 
@@ -232,7 +233,8 @@ def _checked(
             raise refusal(source, text)
         declared = inputs[name].shape
         if declared is not None and len(declared) != len(shape):
-            text = f"{where}, expected {len(declared)} axes as in {shape_text(_extents(declared))}"
+            wanted = known_extents(declared)
+            text = f"{where}, expected {len(declared)} axes as in {shape_text(wanted)}"
             raise refusal(source, f"{text}, found {shape_text(shape)}")
     return {name: tuple(shape) for name, shape in shapes.items()}
 
@@ -247,7 +249,7 @@ def _input_shapes(
     model: ir.Model, given: dict[str, Given], source: str
 ) -> tuple[dict[str, tuple[Extent, ...]], bool]:
     """Return the shape of each input, and whether one differs from the declared shape."""
-    declared = {value.name: _extents(value.shape) for value in model.graph.inputs}
+    declared = {value.name: known_extents(value.shape) for value in model.graph.inputs}
     names: dict[str, int | str] = {}
     changed = False
     for key, shape in given.items():
@@ -297,19 +299,13 @@ def _expression(text: str, names: Mapping[str, str]) -> str | None:
     return str(expression) if is_known else None
 
 
-def _extents(shape: ir.Shape | None) -> Given | None:
-    if shape is None:
-        return None
-    return tuple(extent if isinstance(extent, int) else extent.value or None for extent in shape)
-
-
 def _declared(model: ir.Model, sample: Sample) -> dict[ir.Value, Type]:
     """Return the types that the model declares for outputs of nodes."""
     found = {}
     for node in model.graph:
         for value in node.outputs:
             if value.dtype is not None:
-                extents = _extents(value.shape)
+                extents = known_extents(value.shape)
                 shape = None if extents is None else _bound(extents, sample)
                 found[value] = Type(int(value.dtype), shape)
     return found
@@ -368,10 +364,10 @@ def _shape(
 
     if len({len(shape) for shape in found}) > 1:
         return None
-    calculated = _extents(value.shape) or ()
+    calculated = known_extents(value.shape) or ()
     producer = value.producer()
     read = producer.inputs if producer is not None else ()
-    nearby = [e for one in read if one is not None for e in _extents(one.shape) or (None,)]
+    nearby = [e for one in read if one is not None for e in known_extents(one.shape) or (None,)]
     is_fixed = all(isinstance(extent, int) for extent in nearby) and not any(
         one in passes.open.elements for one in read
     )

@@ -70,3 +70,10 @@ def graphs_of(node: ir.Node) -> Iterator[ir.Graph]:
             yield attribute.as_graph()
         elif attribute.type == ir.AttributeType.GRAPHS:
             yield from attribute.as_graphs()
+
+
+def known_extents(shape: ir.Shape | None) -> tuple[int | str | None, ...] | None:
+    """Return the extents of a shape, None for one without a name."""
+    if shape is None:
+        return None
+    return tuple(extent if isinstance(extent, int) else extent.value or None for extent in shape)
