@@ -46,6 +46,7 @@ _FILES: dict[str, tuple[str, ...]] = {
     "pooling": ("pooling", "reorder", "parallel"),
     "quantize": ("quantize", "parallel"),
     "reorder": ("reorder", "parallel"),
+    "resize": ("resize", "reorder", "parallel"),
 }
 
 
@@ -55,7 +56,7 @@ def sources(*names: str) -> list[Path]:
     Parameters
     ----------
     *names : {"attention", "conv2d", "elementwise", "matmul", "lowp_conv2d", \
-"lowp_matmul", "normalize", "pooling", "quantize", "reorder"}
+"lowp_matmul", "normalize", "pooling", "quantize", "reorder", "resize"}
         The operators; by default all. ``"matmul"`` stands for `dso_op_matmul` and its functions.
 
     Returns

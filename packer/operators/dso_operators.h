@@ -210,10 +210,44 @@ DSO_OP_API int64_t dso_op_lowp_conv2d_packed_size(const struct dso_op_lowp_conv2
 DSO_OP_API void dso_op_lowp_conv2d_pack(const struct dso_op_lowp_conv2d *conv, const void *weight,
                                         void *packed);
 
-/* Copy `batch` images from one layout to another, and write the padding of `out`. Where `out` is a
- * whole number of times as high or wide, each pixel is repeated: the nearest neighbours. */
+/* Copy `batch` images from one layout to another, and write the padding of `out`. */
 DSO_OP_API int dso_op_reorder(int64_t batch, const struct dso_op_image *in,
                               const struct dso_op_image *out);
+
+/* ---- Resizing: images of other extents, with pixels between those of the image ---- */
+
+/* As in ONNX's operator Resize: how many pixels an output is made of, where an output is in the
+ * image, and for one pixel which. */
+enum dso_op_resize_mode { DSO_OP_NEAREST, DSO_OP_LINEAR, DSO_OP_CUBIC };
+enum dso_op_places {
+  DSO_OP_HALF_PIXEL,
+  DSO_OP_HALF_PIXEL_SYMMETRIC,
+  DSO_OP_PYTORCH_HALF_PIXEL,
+  DSO_OP_ALIGN_CORNERS,
+  DSO_OP_ASYMMETRIC
+};
+enum dso_op_nearest {
+  DSO_OP_ROUND_PREFER_FLOOR,
+  DSO_OP_ROUND_PREFER_CEIL,
+  DSO_OP_FLOOR,
+  DSO_OP_CEIL
+};
+
+struct dso_op_resize {
+  int64_t batch;
+  struct dso_op_image in, out; /* of one layout; in.data is only read, its padding is not */
+  float scale[2];              /* outputs of a pixel: y, x; 0: the quotient of the extents */
+  enum dso_op_resize_mode mode;
+  enum dso_op_places places;
+  enum dso_op_nearest nearest;
+  float cubic;         /* the parameter of four weights */
+  int exclude_outside; /* pixels beside the image have no weight, else they are those at its edge */
+  float *workspace;
+};
+
+/* Returns -1 if an empty image has outputs. */
+DSO_OP_API int dso_op_resize(const struct dso_op_resize *given);
+DSO_OP_API int64_t dso_op_resize_workspace(const struct dso_op_resize *given);
 
 /* ---- Attention: out = softmax(scale * q * transposed k + mask) * v, for each head ---- */
 

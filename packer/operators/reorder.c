@@ -55,18 +55,6 @@ struct copy {
   const struct dso_op_image *in, *out;
 };
 
-/* Repeat each pixel of a row. The row is moved to its end first, so that none is overwritten. */
-static void widen(float *row, int64_t width, int64_t block, int64_t times) {
-  const float *from = row + width * (times - 1) * block;
-  memmove(row + width * (times - 1) * block, row, (size_t)(width * block) * sizeof *row);
-  for (int64_t x = 0; x < width; x++, from += block) {
-    float pixel[BLOCK];
-    for (int64_t c = 0; c < block; c++) pixel[c] = from[c];
-    for (int64_t i = 0; i < times; i++, row += block)
-      for (int64_t c = 0; c < block; c++) row[c] = pixel[c];
-  }
-}
-
 /* One plane or block of one image. */
 static void copy(const void *data, int64_t index) {
   const struct copy *copied = data;
@@ -74,16 +62,7 @@ static void copy(const void *data, int64_t index) {
   struct dso_op_image in = *copied->in, out = *copied->out;
   in.data += batch * in.batch;
   out.data += batch * out.batch;
-  const int64_t tall = out.height / max(in.height, 1), wide = out.width / max(in.width, 1);
-  struct dso_op_image rows = out; /* every `tall`-th row */
-  rows.row *= tall;
-  for (int64_t y = 0; y < in.height; y++) {
-    dso_op_copy_row(&in, &rows, p, y);
-    float *row = rows.data + p * rows.plane + y * rows.row;
-    if (wide > 1) widen(row, in.width, out.block, wide);
-    for (int64_t i = 1; i < tall; i++)
-      memcpy(row + i * out.row, row, (size_t)(out.width * out.block) * sizeof *row);
-  }
+  for (int64_t y = 0; y < in.height; y++) dso_op_copy_row(&in, &out, p, y);
   dso_op_write_padding(&out, p, 1);
 }
 

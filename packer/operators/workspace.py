@@ -9,6 +9,7 @@ from __future__ import annotations
 from .packed import BLOCK, PANEL
 from .packed_lowp import WORD
 
+RESIZE_FLOATS = 9  # of dso_op_resize, for each row and column of its outputs
 _ROW_BLOCK = 64  # bytes of a row that are adjacent
 _FEWEST_PACKED_ROWS = 12  # twice PIXELS of vector.h, where that is least
 

@@ -23,13 +23,3 @@ def test_reordered_images_are_the_same(library, shape, of_in, of_out) -> None:
     images = images_of(shape)
     found = reorder(library, Memory.of(images, *LAYOUTS[of_in]), *LAYOUTS[of_out])
     assert (found == images).all()
-
-
-@pytest.mark.parametrize("times", [(2, 2), (3, 1), (1, 3), (4, 5)], ids=str)
-@pytest.mark.parametrize("of_in", LAYOUTS)
-@pytest.mark.parametrize("of_out", LAYOUTS)
-def test_pixels_are_repeated_in_a_larger_image(library, times, of_in, of_out) -> None:
-    """The nearest neighbours, from each layout to each."""
-    images = images_of((2, 19, 5, 7))
-    found = reorder(library, Memory.of(images, *LAYOUTS[of_in]), *LAYOUTS[of_out], times)
-    assert (found == images.repeat(times[0], 2).repeat(times[1], 3)).all()

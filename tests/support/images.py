@@ -154,14 +154,10 @@ def conv2d(
     return out.images()
 
 
-def reorder(
-    library: ctypes.CDLL, source: Memory, block: int, padding: int, times: tuple[int, int] = (1, 1)
-) -> np.ndarray:
-    """Copy images into a layout, each pixel so many times."""
+def reorder(library: ctypes.CDLL, source: Memory, block: int, padding: int) -> np.ndarray:
+    """Copy images into a layout."""
     batch, _, height, width, _ = source.array.shape
-    extents = [
-        (extent - 2 * source.padding) * n for extent, n in zip((height, width), times, strict=True)
-    ]
+    extents = [extent - 2 * source.padding for extent in (height, width)]
     out = Memory.of(np.zeros((batch, source.channels, *extents), np.float32), block, padding)
     out.array[:] = np.nan
     structs = source.struct(), out.struct()

@@ -110,6 +110,8 @@ VISIBLE = '#include "dso_operators.h"\n' + "".join(
 )
 VISIBLE += """
 int run_normalize(const struct dso_op_normalize *p) { return dso_op_normalize(p); }
+int run_resize(const struct dso_op_resize *p) { return dso_op_resize(p); }
+int64_t room_resize(const struct dso_op_resize *p) { return dso_op_resize_workspace(p); }
 int run_pooling(const struct dso_op_pooling *p) { return dso_op_pooling(p); }
 int64_t size_matmul(const struct dso_op_matmul *p) { return dso_op_matmul_packed_size(p); }
 void pack_matmul(const struct dso_op_matmul *p, const float *b, int64_t row, int64_t column,

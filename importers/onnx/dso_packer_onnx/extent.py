@@ -103,14 +103,6 @@ def extents_in(node: ir.Node, name: str) -> list[Extent] | None:
     return list(attribute.as_ints())
 
 
-def multiple_of(extent: Extent, other: Extent) -> int | None:
-    """Return how many times another extent an extent is, or None if that is no whole number."""
-    if isinstance(extent, int) and isinstance(other, int):
-        return extent // other if other > 0 and extent and extent % other == 0 else None
-    quotient = parsed(str(extent)) / parsed(str(other))
-    return int(quotient) if quotient.is_Integer and quotient > 0 else None
-
-
 def symbols_of(extents: Iterable[Extent]) -> tuple[str, ...]:
     """Return the names of all symbols, sorted."""
     names: set[str] = set()

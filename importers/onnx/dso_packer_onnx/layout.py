@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     pass
 
 DOMAIN = "dso"
-_ONE_INPUT = ("Pooling", "Enlarge", "Interleave")  # in and out in the same layout
+_ONE_INPUT = ("Pooling", "Interleave", "Resize")  # in and out in the same layout
 
 
 def choose_layouts(graph: ir.Graph) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .elementwise import elementwise
-from .images import concat, conv2d, interleave, pooling, reorder
+from .images import concat, conv2d, interleave, pooling, reorder, resize
 from .lowp import lowp_conv2d, lowp_matmul
 from .quantize import dequantize, dynamic_quantize, quantize
 from .rows import attention, matmul, normalize
@@ -24,7 +24,6 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Dequantize": dequantize,
     "DynamicQuantize": dynamic_quantize,
     "Elementwise": elementwise,
-    "Enlarge": reorder,
     "Interleave": interleave,
     "MatMul": matmul,
     "LowpConv": lowp_conv2d,
@@ -33,6 +32,7 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Pooling": pooling,
     "Quantize": quantize,
     "Reorder": reorder,
+    "Resize": resize,
 }
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from packer.declare.c_text import c_string
 from packer.operators import workspace as need
 
-from ..extent import Extent, expression_of, extents_in, in_c, product, written
+from ..extent import Extent, expression_of, extents_in, in_c, product, total, written
 from ..image import image_of
 from ..operator import elements, shape_of
 from .code import operator_of
-from .epilogue import after_in_c
+from .epilogue import after_in_c, float_in_c
 from .packing import packed_conv2d
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..operator import Operator
 
 _FLOAT = 4
+_EMPTY = "Resize: an image without pixels, expected one with pixels for an output with some"
 
 
 def _batch(image: Image) -> str:
@@ -146,7 +148,7 @@ def pooling(node: ir.Node) -> Operator:
 
 
 def reorder(node: ir.Node) -> Operator:
-    """Lower a copy from one layout to another, or to a larger image of repeated pixels."""
+    """Lower a copy from one layout to another."""
     x = node.inputs[0]
     assert x is not None
     source, out = image_of(x), image_of(node.outputs[0])
@@ -156,6 +158,47 @@ def reorder(node: ir.Node) -> Operator:
   return dso_op_reorder({_batch(source)}, &in, &out);
 """
     return operator_of("reorder", body, [x], node.outputs, parts=["reorder"])
+
+
+def resize(node: ir.Node) -> Operator:
+    """Lower a Resize."""
+    x = node.inputs[0]
+    assert x is not None
+    source, out = image_of(x), image_of(node.outputs[0])
+    if out.block != source.block:  # one pixel: both layouts are the same bytes
+        out = out._replace(block=source.block)
+    scales = [float_in_c(node.attributes.get_float(name, 0.0)) for name in ("scale_y", "scale_x")]
+    mode, places, nearest = (
+        f"DSO_OP_{node.attributes.get_string(name, '').upper()}"
+        for name in ("mode", "places", "nearest")
+    )
+    body = f"""\
+  const struct dso_op_resize resize = {{
+      .batch = {_batch(source)},
+      .in = {source.in_c("x0")},
+      .out = {out.in_c("y0")},
+      .scale = {{{", ".join(scales)}}},
+      .mode = {mode},
+      .places = {places},
+      .nearest = {nearest},
+      .cubic = {float_in_c(node.attributes.get_float("cubic", 0.0))},
+      .exclude_outside = {node.attributes.get_int("exclude_outside", 0)},
+      .workspace = workspace,
+  }};
+  if (!dso_op_resize(&resize)) return 0;
+  return dso_raise("ValueError", {c_string(_EMPTY)});
+"""
+    taps = product((need.RESIZE_FLOATS, total((out.height, out.width))))
+    return operator_of(
+        "resize",
+        body,
+        [x],
+        node.outputs,
+        workspace=product((_FLOAT, taps)),
+        parts=["resize"],
+        before='#include "dso_packer.h"\n',
+        flops=4 * elements(shape_of(node.outputs[0])),
+    )
 
 
 def concat(node: ir.Node) -> Operator:

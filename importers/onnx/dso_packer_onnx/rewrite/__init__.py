@@ -33,7 +33,7 @@ from .constants import fix_shapes, fold_constants
 from .conv import fuse_conv, fuse_pad
 from .einsum import expand_einsum
 from .elementwise import fuse_elementwise
-from .enlarge import fuse_resize, fuse_transposed_conv
+from .enlarge import fuse_transposed_conv
 from .epilogue import fuse_activation, fuse_bias, fuse_residual
 from .gelu import fuse_gelu
 from .graph import DSO
@@ -46,6 +46,7 @@ from .normalize import fuse_normalize
 from .pooling import fuse_pooling
 from .quantized import fuse_dequantized, fuse_quantized_result, move_integers
 from .record import summary
+from .resize import fuse_resize
 from .scale import fold_batch_norm, fold_scale
 
 REWRITES: tuple[Callable[[ir.Model], int], ...] = (

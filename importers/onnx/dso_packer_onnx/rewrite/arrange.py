@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import onnx_ir as ir
 
 from .chains import is_view, view_of
-from .graph import dims, new_node, new_weight, only_use, replace
+from .graph import dims, new_node, only_use, replace, reshape
 from .views import ONE, Factor, Size, View, extent_of, product, sizes
 
 Cost = tuple[int, int]  # copies, nodes
@@ -121,11 +120,8 @@ def carry_out(model: ir.Model, steps: Plan) -> list[ir.Node]:
 
 
 def reshape_node(model: ir.Model, value: ir.Value, shape: Sequence[Size]) -> ir.Node:
-    """Make a Reshape; -1 stands for each open extent in its target, which nothing reads."""
-    target = np.array([-1 if size.names else size.number for size in shape], np.int64)
-    fixed = new_weight(model, f"shape.{'x'.join(map(str, target))}", target)
-    extents = [extent_of(size) for size in shape]
-    return new_node("Reshape", [value, fixed], shape=extents, dtype=value.dtype)
+    """Make a Reshape to a shape of a view."""
+    return reshape(model, value, [extent_of(size) for size in shape])
 
 
 def ends(value: ir.Value) -> list[ir.Value]:

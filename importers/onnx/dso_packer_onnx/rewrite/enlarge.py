@@ -1,16 +1,12 @@
-"""Larger images: Resize to whole multiples, and transposed convolutions without overlap."""
+"""Transposed convolutions without overlap, which make larger images."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
 
-from ..extent import multiple_of
 from .graph import (
     DSO,
-    Dim,
     constant,
     dims,
     is_float32,
@@ -21,60 +17,6 @@ from .graph import (
     replace,
 )
 from .record import record_fold
-
-# The source of a pixel is that of the pixel divided by the scale, rounded down.
-_FLOORED = {
-    ("half_pixel", "round_prefer_floor"),
-    ("half_pixel", "round_prefer_ceil"),
-    ("asymmetric", "floor"),
-}
-
-
-def fuse_resize(model: ir.Model) -> int:
-    """Replace each Resize that repeats pixels a whole number of times by dso.Enlarge."""
-    count = 0
-    for node in model.graph:
-        if not is_node(node, "Resize") or not is_float32(node.inputs[0]):
-            continue
-        before, after = dims(node.inputs[0]), dims(node.outputs[0])
-        how = (
-            node.attributes.get_string("coordinate_transformation_mode", "half_pixel"),
-            node.attributes.get_string("nearest_mode", "round_prefer_floor"),
-        )
-        if node.attributes.get_string("mode", "nearest") != "nearest" or how not in _FLOORED:
-            continue
-        if before is None or after is None or len(before) != 4 or before[1] != after[1]:
-            continue
-        factors = constant(optional(node, 2))
-        if before[0] != after[0] and (factors is None or factors.size != 4 or factors[0] != 1):
-            continue
-        scales = _multiples(before[2:], after[2:])
-        if scales is None or not isinstance(before[1], int):
-            continue
-        attributes, inputs = {"scales": scales}, [node.inputs[0]]
-        new = new_node(
-            "Enlarge",
-            inputs,
-            attributes,
-            shape=(*before[:2], *after[2:]),
-            name=node.name,
-            domain=DSO,
-        )
-        replace(node, [new])
-        count += 1
-    return count
-
-
-def _multiples(before: Sequence[Dim], after: Sequence[Dim]) -> list[int] | None:
-    """Return how often each pixel is repeated, or None if not a whole number of times."""
-    scales = []
-    for a, b in zip(before, after, strict=True):
-        one, other = (d if isinstance(d, int) else str(d.value) for d in (a, b))
-        scale = multiple_of(other, one)
-        if scale is None:
-            return None
-        scales.append(scale)
-    return scales
 
 
 def fuse_transposed_conv(model: ir.Model) -> int:

@@ -141,6 +141,14 @@ def new_weight(model: ir.Model, name: str, array: Array) -> ir.Value:
     return value
 
 
+def reshape(model: ir.Model, value: ir.Value, shape: Sequence[Dim]) -> ir.Node:
+    """Make a Reshape; -1 stands for each open extent in its target, which nothing reads."""
+    target = np.array([one if isinstance(one, int) else -1 for one in shape], np.int64)
+    fixed = new_weight(model, f"shape.{'x'.join(map(str, target))}", target)
+    dtype = value.dtype or ir.DataType.FLOAT
+    return new_node("Reshape", [value, fixed], shape=shape, dtype=dtype)
+
+
 def changed_weight(model: ir.Model, value: ir.Value, array: Array, why: str) -> ir.Value:
     """Return a constant with other elements; it keeps the name if nothing else reads the old one.
 

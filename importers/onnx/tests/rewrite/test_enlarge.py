@@ -1,43 +1,15 @@
-"""Larger images by whole multiples."""
+"""Larger images by transposed convolutions."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from dso_packer_onnx.rewrite.enlarge import fuse_resize, fuse_transposed_conv
+from dso_packer_onnx.rewrite.enlarge import fuse_transposed_conv
 
 from ..support.rewriting import make, rewritten, unchanged
 
 RANDOM = np.random.default_rng(5)
-FLOOR = 'coordinate_transformation_mode="asymmetric", nearest_mode="floor"'
-RESIZE = """(float[{batch},3,4,5] x) => (float[] y) <float[4] s = {{{s}}}> {{
-    y = Resize<{how}>(x, , s) }}"""
-
-
-@pytest.mark.parametrize("scales", [(2, 2), (3, 1), (4, 5)])
-@pytest.mark.parametrize("how", [FLOOR, 'nearest_mode="round_prefer_ceil"', 'mode="nearest"'])
-def test_repeated_pixels_are_enlarged(scales: tuple[int, int], how: str) -> None:
-    """The modes that divide the place of a pixel and round down."""
-    text = RESIZE.format(batch="batch", s=f"1.0, 1.0, {scales[0]}.0, {scales[1]}.0", how=how)
-    found = rewritten(make(text), fuse_resize)
-    assert found.kinds == ["dso.Enlarge"]
-    assert tuple(found.attributes("Enlarge")["scales"]) == scales
-
-
-@pytest.mark.parametrize(
-    ("scales", "how"),
-    [
-        ("1.0, 1.0, 2.5, 2.0", FLOOR),
-        ("1.0, 1.0, 2.0, 2.0", 'mode="linear"'),
-        ("1.0, 1.0, 2.0, 2.0", 'coordinate_transformation_mode="align_corners"'),
-        ("1.0, 2.0, 2.0, 2.0", FLOOR),
-    ],
-    ids=["fraction", "linear", "corners", "channels"],
-)
-def test_other_resizes_remain(scales: str, how: str) -> None:
-    """Only images, and only whole multiples."""
-    assert unchanged(make(RESIZE.format(batch=1, s=scales, how=how)), fuse_resize)
 
 
 @pytest.mark.parametrize("window", [(2, 2), (3, 1)])

@@ -99,15 +99,6 @@ def rescaled(
     return np.clip(rounded, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
 
 
-class Enlarge(OpRun):
-    """Pixels repeated whole numbers of times."""
-
-    op_domain = "dso"
-
-    def _run(self, x, scales=None):  # type: ignore[no-untyped-def]
-        return (np.repeat(np.repeat(x, scales[0], axis=2), scales[1], axis=3),)
-
-
 class Interleave(OpRun):
     """Channels (window y, window x, output) placed as pixels."""
 
@@ -231,7 +222,6 @@ OPERATORS = [
     Attention,
     Conv,
     Elementwise,
-    Enlarge,
     Interleave,
     MatMul,
     LowpConv,

@@ -1,0 +1,140 @@
+"""Resize: images of other extents, along any axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from ..extent import Extent, product
+from .graph import (
+    DSO,
+    Dim,
+    constant,
+    dims,
+    is_float32,
+    is_node,
+    new_node,
+    optional,
+    replace,
+    reshape,
+)
+
+_MODES = ("nearest", "linear", "cubic")
+_PLACES = (
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+)
+
+
+def fuse_resize(model: ir.Model) -> int:
+    """Replace Resize of float32 by dso.Resize of images; return how many.
+
+    The last two axes are resized at once, and each axis before them as the height of images whose
+    width are all the axes after it.
+    """
+    count = 0
+    for node in model.graph:
+        if not is_node(node, "Resize") or not is_float32(node.inputs[0]):
+            continue
+        before, after = _extents(node.inputs[0]), _extents(node.outputs[0])
+        if not before or len(before) != len(after) or not _is_plain(node):
+            continue
+        scales = _scales(node, before, after)
+        if scales is None:
+            continue
+        if len(before) < 2 or all(scale == 1.0 for scale in scales):
+            continue
+        replace(node, _steps(model, node, scales))
+        count += 1
+    return count
+
+
+def _extents(value: ir.Value | None) -> list[Extent]:
+    return [one if isinstance(one, int) else str(one.value) for one in dims(value) or ()]
+
+
+def _is_plain(node: ir.Node) -> bool:
+    attributes = node.attributes
+    return (
+        attributes.get_string("mode", "nearest") in _MODES
+        and attributes.get_string("coordinate_transformation_mode", "half_pixel") in _PLACES
+        and not attributes.get_int("antialias", 0)
+        and attributes.get_string("keep_aspect_ratio_policy", "stretch") == "stretch"
+    )
+
+
+def _scales(
+    node: ir.Node, before: Sequence[Extent], after: Sequence[Extent]
+) -> list[float | None] | None:
+    """Return the scale of each axis, None for one that is the quotient of the extents.
+
+    None for scales that are computed.
+    """
+    rank = len(before)
+    axes = [axis % rank for axis in node.attributes.get_ints("axes") or range(rank)]
+    scales: list[float | None] = [1.0] * rank
+    given = optional(node, 2)
+    if given is not None and dims(given) != (0,):
+        numbers = constant(given)
+        if numbers is None or numbers.size != len(axes):
+            return None
+        for axis, number in zip(axes, numbers.reshape(-1), strict=True):
+            scales[axis] = float(number)
+        return scales
+    for axis in axes:
+        scales[axis] = 1.0 if before[axis] == after[axis] else None
+    return scales
+
+
+def _steps(model: ir.Model, node: ir.Node, scales: Sequence[float | None]) -> list[ir.Node]:
+    """Return the nodes for the last two axes, if the last one is resized, and for each other."""
+    shape, after = _extents(node.inputs[0]), _extents(node.outputs[0])
+    pair = len(shape) - 2
+    groups = [(pair, pair + 2)] if scales[-1] != 1.0 else [(pair, pair + 1), (pair + 1, pair + 2)]
+    groups += [(axis, axis + 1) for axis in reversed(range(pair))]
+    value, made = node.inputs[0], []
+    assert value is not None
+    for begin, end in groups:
+        if all(scale == 1.0 for scale in scales[begin:end]):
+            continue
+        result = [*shape[:begin], *after[begin:end], *shape[end:]]
+        images = [_image(extents, begin, end) for extents in (shape, result)]
+        attributes = _attributes(node, scales[begin:end])
+        if images[0] != shape:
+            made.append(reshape(model, value, _dims(images[0])))
+            value = made[-1].outputs[0]
+        made.append(new_node("Resize", [value], attributes, shape=_dims(images[1]), domain=DSO))
+        if images[1] != result:
+            made.append(reshape(model, made[-1].outputs[0], _dims(result)))
+        value, shape = made[-1].outputs[0], result
+    return made
+
+
+def _attributes(node: ir.Node, scales: Sequence[float | None]) -> dict[str, Any]:
+    attributes = node.attributes
+    made: dict[str, Any] = {
+        "mode": attributes.get_string("mode", "nearest"),
+        "places": attributes.get_string("coordinate_transformation_mode", "half_pixel"),
+        "nearest": attributes.get_string("nearest_mode", "round_prefer_floor"),
+        "cubic": attributes.get_float("cubic_coeff_a", -0.75),
+        "exclude_outside": attributes.get_int("exclude_outside", 0),
+    }
+    pairs = zip(("scale_y", "scale_x"), [*scales, 1.0], strict=False)
+    return made | {name: scale for name, scale in pairs if scale is not None}
+
+
+def _image(shape: list[Extent], begin: int, end: int) -> list[Extent]:
+    """Return the extents of images whose height and width are two axes, or one and what follows."""
+    if len(shape) == 4 and (begin, end) == (2, 4) and isinstance(shape[1], int):
+        return shape
+    width = shape[-1] if end - begin == 2 else product(shape[end:])
+    return [product(shape[:begin]), 1, shape[begin], width]
+
+
+def _dims(extents: Sequence[Extent]) -> list[Dim]:
+    return [one if isinstance(one, int) else ir.SymbolicDim(one) for one in extents]
