@@ -48,9 +48,11 @@ from .quantized import fuse_dequantized, fuse_quantized_result, move_integers
 from .record import summary
 from .resize import fuse_resize
 from .scale import fold_batch_norm, fold_scale
+from .sequences import raise_sequences
 
 REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     inline_functions,
+    raise_sequences,
     fuse_dequantized,
     fold_constants,
     fix_shapes,
