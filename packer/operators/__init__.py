@@ -45,6 +45,7 @@ _FILES: dict[str, tuple[str, ...]] = {
     "normalize": ("normalize", "parallel"),
     "pooling": ("pooling", "reorder", "parallel"),
     "quantize": ("quantize", "parallel"),
+    "recurrent": ("recurrent", *_TILES),
     "reorder": ("reorder", "parallel"),
     "resize": ("resize", "reorder", "parallel"),
 }
@@ -56,7 +57,7 @@ def sources(*names: str) -> list[Path]:
     Parameters
     ----------
     *names : {"attention", "conv2d", "elementwise", "matmul", "lowp_conv2d", \
-"lowp_matmul", "normalize", "pooling", "quantize", "reorder", "resize"}
+"lowp_matmul", "normalize", "pooling", "quantize", "recurrent", "reorder", "resize"}
         The operators; by default all. ``"matmul"`` stands for `dso_op_matmul` and its functions.
 
     Returns

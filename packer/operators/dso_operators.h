@@ -306,6 +306,40 @@ struct dso_op_normalize {
 
 DSO_OP_API int dso_op_normalize(const struct dso_op_normalize *rows);
 
+/* ---- Recurrent layers: LSTM, GRU and RNN, step by step ---- */
+
+enum dso_op_cell {
+  DSO_OP_LSTM,            /* gates: input, output, forget, cell */
+  DSO_OP_GRU,             /* update, reset, candidate of the product of the reset state */
+  DSO_OP_GRU_RESET_AFTER, /* the same, the product is reset */
+  DSO_OP_RNN_TANH,
+  DSO_OP_RNN_RELU
+};
+
+/* Arrays of `hidden` are [directions][batch][hidden]. `units` is `hidden`, rounded up to 16; what is
+ * in the other units of x is 0. */
+struct dso_op_recurrent {
+  enum dso_op_cell kind;
+  int64_t directions; /* 1, or 2, of which the second runs backwards */
+  int64_t steps, batch, hidden;
+  int is_reverse;      /* of one direction: it runs backwards */
+  const float *x;      /* the input's products with all biases but `bias`:
+                             [steps][batch][directions][gates][units] */
+  const float *weight; /* of the state: [directions][gates] matrices (hidden, hidden) as
+                             dso_op_matmul_pack writes them */
+  const float *bias;   /* of DSO_OP_GRU_RESET_AFTER: added to what is reset, [directions][units] */
+  const float *peephole;  /* of DSO_OP_LSTM: [directions][input, output, forget][units], or NULL */
+  const float *h, *c;     /* the first states, or NULL: 0 */
+  const int32_t *lengths; /* of each row of the batch, 0 to steps, or NULL: steps. y is 0 after it,
+                             and the last states are those of its end; 0: zeros */
+  float *y;               /* [steps][directions][batch][hidden], or NULL */
+  float *last_h, *last_c; /* or NULL */
+  float *workspace;
+};
+
+DSO_OP_API int dso_op_recurrent(const struct dso_op_recurrent *layer);
+DSO_OP_API int64_t dso_op_recurrent_workspace(const struct dso_op_recurrent *layer);
+
 #ifdef __cplusplus
 }
 #endif

@@ -104,6 +104,20 @@ def attention_workspace(
     return heads * q + kv_heads * (k + v)
 
 
+def recurrent_workspace(batch: int, hidden: int, *, states: int) -> int:
+    """Count the floats of one direction of a recurrent layer.
+
+    Parameters
+    ----------
+    batch, hidden : int
+        Extents of the state.
+    states : int
+        How many the kernel has: 2 of an RNN and of a GRU that resets after the product, 3 of an
+        LSTM, 4 of another GRU.
+    """
+    return states * batch * (_up(hidden, BLOCK) | 1) * BLOCK
+
+
 def _up(count: int, size: int) -> int:
     return -(-count // size)
 

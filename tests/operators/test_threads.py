@@ -62,6 +62,15 @@ int normalization(const float *x, float *out, int64_t rows, int64_t size, int64_
   return dso_op_normalize(&n);
 }
 
+/* Both directions of a layer; without a workspace, its size */
+int layer(const float *x, const float *weight, const float *bias, float *out, float *workspace,
+          int64_t kind, int64_t steps, int64_t batch, int64_t hidden) {
+  const struct dso_op_recurrent l = {
+      .kind = (enum dso_op_cell)kind, .directions = 2, .steps = steps, .batch = batch,
+      .hidden = hidden, .x = x, .weight = weight, .bias = bias, .y = out, .workspace = workspace};
+  return workspace ? dso_op_recurrent(&l) : (int)dso_op_recurrent_workspace(&l);
+}
+
 /* Integers with zeros, to float32; without a workspace, its size */
 int integers(const uint8_t *a, const int8_t *b, float *out, uint8_t *workspace, int64_t rows,
              int64_t inner, int64_t columns) {
@@ -108,7 +117,7 @@ PROGRAM = """
 import hashlib, json, os, sys
 import numpy as np
 import runtime
-from packer.operators import pack_conv2d, pack_lowp_conv2d
+from packer.operators import pack_conv2d, pack_lowp_conv2d, pack_matmul
 
 model = runtime.load(sys.argv[1])
 random = np.random.default_rng(1)
@@ -146,6 +155,14 @@ def normalization(rows, size, kind):
     model["normalization"](x, out, rows, size, kind)
     digest.update(out)
 
+def layer(kind, gates, steps, batch, hidden):
+    x, out = floats(steps, batch, 2, gates, hidden), floats(steps, 2, batch, hidden)
+    weight = pack_matmul(floats(2, gates, hidden, hidden) / hidden)
+    arrays, extents = (x, weight, floats(2, hidden), out), (kind, steps, batch, hidden)
+    room = model["layer"](*arrays, None, *extents)
+    model["layer"](*arrays, floats(room), *extents)
+    digest.update(out)
+
 def pooling(channels, side, is_average):
     image, out = floats(channels, side, side), floats(channels, side, side)
     model["pooling"](image, out, channels, side, is_average)
@@ -175,6 +192,11 @@ images(48, 60, 48)
 attention(3, 150, 40)
 normalization(300, 200, 0)
 normalization(300, 200, 2)
+layer(0, 4, 5, 1, 256)
+layer(0, 4, 5, 20, 128)
+layer(1, 3, 5, 1, 256)
+layer(2, 3, 5, 20, 128)
+layer(3, 1, 5, 40, 128)
 pooling(30, 50, 0)
 pooling(30, 50, 1)
 convolution(64, 30, 1)

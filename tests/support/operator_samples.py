@@ -14,6 +14,7 @@ from .lowp import Result, lowp_conv2d, lowp_matmul
 from .normalization import KINDS, normalize
 from .operators import Epilogue, assert_close, matmul
 from .pooling import pool
+from .recurrent import GATES, Layer, recurrent
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -61,6 +62,10 @@ def run_samples(library: ctypes.CDLL) -> None:
         q, k = floats(1, 2, rows, size), floats(1, 2, keys, size)
         mask = floats(1, 1, rows, keys)
         attend(library, q, k, floats(1, 2, keys, value_size), mask, is_causal=True)
+    for kind in GATES:
+        for batch, hidden in ((1, 37), (17, 20)):
+            lengths = np.arange(batch, dtype=np.int32) % 4
+            recurrent(library, Layer(kind, 2, 3, batch, hidden, has_states=True, lengths=lengths))
     run_lowp_samples(library)
 
 
