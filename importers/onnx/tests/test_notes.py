@@ -22,10 +22,10 @@ LEVELS = "the model's code is for every x86-64; --cpu x86-64-v2,x86-64-v3,x86-64
 
 
 def network() -> Any:
-    """A product, an LSTM and an operator that moves elements."""
+    """A product, an LSTM with a limit and an operator that moves elements."""
     nodes = [
         node("MatMul", "x factor", "rows"),
-        node("LSTM", "rows w r", "y0 h c", hidden_size=8),
+        node("LSTM", "rows w r", "y0 h c", hidden_size=8, clip=9.0),
         node("TopK", "h count", "most places", axis=-1),
     ]
     weights = [ones("factor", 64, 64), ones("w", 1, 32, 64), ones("r", 1, 32, 8)]

@@ -8,6 +8,7 @@ from .elementwise import elementwise
 from .images import concat, conv2d, interleave, pooling, reorder, resize
 from .lowp import lowp_conv2d, lowp_matmul
 from .quantize import dequantize, dynamic_quantize, quantize
+from .recurrent_layer import recurrent
 from .rows import attention, matmul, normalize
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Normalize": normalize,
     "Pooling": pooling,
     "Quantize": quantize,
+    "Recurrent": recurrent,
     "Reorder": reorder,
     "Resize": resize,
 }

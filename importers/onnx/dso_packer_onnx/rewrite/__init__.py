@@ -46,6 +46,7 @@ from .normalize import fuse_normalize
 from .pooling import fuse_pooling
 from .quantized import fuse_dequantized, fuse_quantized_result, move_integers
 from .record import summary
+from .recurrent import fuse_recurrent
 from .resize import fuse_resize
 from .scale import fold_batch_norm, fold_scale
 from .sequences import raise_sequences
@@ -71,6 +72,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_pad,
     fuse_gemm,
     fuse_matmul,
+    fuse_recurrent,
     fuse_bfloat16,
     fuse_bfloat16_bias,
     fuse_matmul_integer,

@@ -20,7 +20,7 @@ from .graph import (
     replace,
 )
 
-_PLAIN = {"activation": "", "low": 0.0, "high": 0.0}
+PLAIN = {"activation": "", "low": 0.0, "high": 0.0}
 
 
 def fuse_matmul(model: ir.Model) -> int:
@@ -44,7 +44,7 @@ def fuse_matmul(model: ir.Model) -> int:
         attributes = {
             "trans_a": int(transposes[0] is not None),
             "trans_b": int(transposes[1] is not None),
-            **_PLAIN,
+            **PLAIN,
         }
         new = new_node(
             "MatMul", factors, attributes, like=node.outputs[0], name=node.name, domain=DSO
@@ -86,7 +86,7 @@ def fuse_gemm(model: ir.Model) -> int:
         inputs = [node.inputs[0], weight, *_addends(model, node, added, beta)]
         flags = {key: attributes.get_int(name, 0) for key, name in _FLAGS.items()}
         new = new_node(
-            "MatMul", inputs, {**flags, **_PLAIN}, like=node.outputs[0], name=node.name, domain=DSO
+            "MatMul", inputs, {**flags, **PLAIN}, like=node.outputs[0], name=node.name, domain=DSO
         )
         replace(node, [new])
         count += 1

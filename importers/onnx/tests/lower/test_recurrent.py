@@ -173,3 +173,131 @@ def test_a_layer_of_pytorch_in_both_directions(kind: str, tmp_path: Path) -> Non
         y, last = layer(x, state)
     expected = [y, *last] if kind == "LSTM" else [y, last]
     compare([one.numpy() for one in found], [one.numpy() for one in expected])
+
+
+# ---- Layers with constant weights, which are fast ----
+
+FAST = [
+    ("LSTM", {}),
+    ("GRU", {"linear_before_reset": 0}),
+    ("GRU", {"linear_before_reset": 1}),
+    ("RNN", {}),
+]
+
+
+def fast_model(
+    kind: str,
+    extents: tuple[int | str, int | str, int, int],
+    inputs: str = "xwrb",
+    outputs: str = "",
+    **attributes: object,
+) -> onnx.ModelProto:
+    """A model of one layer with weights; extents are (steps, batch, width of x, hidden)."""
+    steps, batch, width, hidden = extents
+    count = 2 if attributes.get("direction") == "bidirectional" else 1
+    random, gates, kept = np.random.default_rng(7), GATES[kind], outputs or "yhc"
+    shapes = {
+        "w": (count, gates * hidden, width),
+        "r": (count, gates * hidden, hidden),
+        "b": (count, 2 * gates * hidden),
+        "p": (count, 3 * hidden),
+    }
+    weights = [
+        onnx.numpy_helper.from_array(
+            (random.normal(size=shape) / np.sqrt(hidden)).astype(np.float32), key
+        )
+        for key, shape in shapes.items()
+        if key in inputs
+    ]
+    places = "xwrblhcp" if kind == "LSTM" else "xwrblh"
+    given = [key if key in inputs else "" for key in places]
+    made = [name if name[-1] in kept else "" for name in OUTPUTS[kind]]
+    node = helper.make_node(kind, given, made, hidden_size=hidden, **attributes)
+    state, float_type = [count, batch, hidden], onnx.TensorProto.FLOAT
+    taken = {"x": [steps, batch, width], "h": state, "c": state}
+    types = [
+        helper.make_tensor_value_info(key, float_type, shape)
+        for key, shape in taken.items()
+        if key in given
+    ]
+    if "l" in inputs:
+        types.append(helper.make_tensor_value_info("l", onnx.TensorProto.INT32, [batch]))
+    results = [
+        helper.make_tensor_value_info(
+            name, float_type, [steps, count, batch, hidden] if name == "y" else state
+        )
+        for name in made
+        if name
+    ]
+    graph = helper.make_graph([node], "layer", types, results, weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+
+
+def fast_values(model: onnx.ModelProto, **named: int) -> dict[str, Array]:
+    """Random inputs of a model whose open extents have these values."""
+    random, values = np.random.default_rng(8), {}
+    for one in model.graph.input:
+        shape = [dim.dim_value or named[dim.dim_param] for dim in one.type.tensor_type.shape.dim]
+        number = random.normal(size=shape).astype(np.float32)
+        is_length = one.name == "l"
+        values[one.name] = random.integers(0, 4, shape, np.int32) if is_length else number
+    return values
+
+
+def compare_fast(model: onnx.ModelProto, folder: Path) -> None:
+    """Compare the library of a model with ONNX Runtime; the kernel must run it."""
+    given = fast_values(model)
+    library = runtime.load(packer.export_library(packer.from_onnx(model), folder / "layer.so"))
+    (record,) = (m.metadata["dso.graph"] for m in library.imported_modules if m.metadata)
+    assert "dso.Recurrent" in record
+    made = library["main"](*given.values())
+    found = made if len(model.graph.output) > 1 else [made]
+    compare([one.numpy() for one in found], expected_by(model, given))
+
+
+@pytest.mark.parametrize(("kind", "attributes"), FAST)
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_a_fast_layer_has_all_inputs_and_outputs(
+    kind: str, attributes: dict[str, int], direction: str, tmp_path: Path
+) -> None:
+    """Lengths, first states and peepholes; the size of the state is no multiple of a block."""
+    model = fast_model(kind, (5, 3, 4, 37), "xwrblhcp", direction=direction, **attributes)
+    compare_fast(model, tmp_path)
+
+
+@pytest.mark.parametrize(("kind", "attributes"), FAST)
+def test_a_fast_layer_of_any_steps_and_batch(
+    kind: str, attributes: dict[str, int], tmp_path: Path
+) -> None:
+    """One library for all of them."""
+    model = fast_model(kind, ("steps", "batch", 6, 40), "xwrblhc", **attributes)
+    main = runtime.load(packer.export_library(packer.from_onnx(model), tmp_path / "m.so"))["main"]
+    for steps, batch in ((3, 1), (4, 2), (7, 17), (64, 1)):
+        given = fast_values(model, steps=steps, batch=batch)
+        compare([one.numpy() for one in main(*given.values())], expected_by(model, given))
+    given = fast_values(model, steps=3, batch=0)
+    assert [one.shape[-2] for one in main(*given.values())] == [0] * len(OUTPUTS[kind])
+
+
+@pytest.mark.parametrize("outputs", ["y", "h", "c", "yc"])
+def test_a_fast_layer_makes_the_outputs_that_are_read(outputs: str, tmp_path: Path) -> None:
+    """Of one step and one row, without biases."""
+    compare_fast(fast_model("LSTM", (1, 1, 3, 16), "xwr", outputs), tmp_path)
+
+
+def test_a_fast_rnn_with_relu(tmp_path: Path) -> None:
+    """In both directions."""
+    attributes = {"activations": ["Relu", "Relu"], "direction": "bidirectional"}
+    compare_fast(fast_model("RNN", (4, 2, 5, 20), **attributes), tmp_path)
+
+
+def test_a_length_outside_the_sequence_of_a_fast_layer_raises(tmp_path: Path) -> None:
+    """Before a row is read."""
+    model = fast_model("GRU", ("steps", "batch", 6, 20), "xwrbl")
+    main = runtime.load(packer.export_library(packer.from_onnx(model), tmp_path / "m.so"))["main"]
+    given = fast_values(model, steps=5, batch=2)
+    for length in (-1, 6):
+        given["l"][1] = length
+        message = f"a length of a sequence, expected 0 to 5, found {length}"
+        with pytest.raises(IndexError, match=message):
+            main(*given.values())

@@ -218,6 +218,76 @@ class Pooling(OpRun):
         return (np.asarray(found[0] if isinstance(found, tuple) else found, np.float32),)
 
 
+class Recurrent(OpRun):
+    """The steps of LSTM, GRU and RNN, one row of the batch at a time."""
+
+    op_domain = "dso"
+
+    def _run(  # type: ignore[no-untyped-def]
+        self,
+        x,
+        weight,
+        bias=None,
+        peephole=None,
+        lengths=None,
+        h=None,
+        c=None,
+        kind="",
+        results=(),
+        reverse=0,
+    ):
+        steps, batch, _ = x.shape
+        directions, gates, hidden, _ = weight.shape
+        x = x.reshape(steps, batch, directions, gates, -1).astype(np.float64)
+        assert x.shape[-1] == -(-hidden // 16) * 16
+        assert not x[..., hidden:].any()
+        states = np.zeros((2, directions, batch, hidden))
+        y = np.zeros((steps, directions, batch, hidden))
+        for d, b in np.ndindex(directions, batch):
+            length = steps if lengths is None else lengths[b]
+            state = [0 if s is None or not length else s[d, b].astype(np.float64) for s in (h, c)]
+            parts = [None if p is None else p[d][..., :hidden] for p in (bias, peephole)]
+            for t in range(length)[:: -1 if reverse or d else 1]:
+                state = recurrent_step(kind, x[t, b, d, :, :hidden], weight[d], *parts, *state)
+                y[t, d, b] = state[0]
+            states[:, d, b] = np.stack([np.broadcast_to(s, hidden) for s in state])
+        found = {"y": y, "h": states[0], "c": states[1]}
+        return tuple(found[name].astype(np.float32) for name in results)
+
+
+def sigmoid(x: Array) -> Array:
+    """Compute the logistic function."""
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def recurrent_step(
+    kind: str,
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    peephole: Array | None,
+    h: Array,
+    c: Array,
+) -> list[Array]:
+    """Compute the states after one step of one row."""
+    sums = weight.astype(np.float64) @ np.broadcast_to(h, weight.shape[-1])
+    if kind == "lstm":
+        looks = np.zeros((3, 1)) if peephole is None else peephole
+        entered, forget = (sigmoid(x[g] + sums[g] + looks[g] * c) for g in (0, 2))
+        c = forget * c + entered * np.tanh(x[3] + sums[3])
+        return [sigmoid(x[1] + sums[1] + looks[1] * c) * np.tanh(c), c]
+    if kind.startswith("rnn"):
+        total = x[0] + sums[0]
+        return [np.tanh(total) if kind == "rnn_tanh" else np.maximum(total, 0), c]
+    update, reset = sigmoid(x[:2] + sums[:2])
+    if kind == "gru_reset_after":
+        assert bias is not None
+        inner = reset * (sums[2] + bias)
+    else:
+        inner = weight[2] @ (reset * h)
+    return [(1 - update) * np.tanh(x[2] + inner) + update * h, c]
+
+
 OPERATORS = [
     Attention,
     Conv,
@@ -228,6 +298,7 @@ OPERATORS = [
     LowpMatMul,
     Normalize,
     Pooling,
+    Recurrent,
 ]
 
 
