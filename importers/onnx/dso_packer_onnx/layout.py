@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     pass
 
 DOMAIN = "dso"
-_ONE_INPUT = ("Pooling", "Interleave", "Resize")  # in and out in the same layout
+_ONE_INPUT = ("Pooling", "Resize")  # in and out in the same layout
 
 
 def choose_layouts(graph: ir.Graph) -> None:
@@ -73,7 +73,7 @@ def _blocked_values(graph: ir.Graph) -> list[ir.Value]:
 
 
 def _may_write(node: ir.Node) -> bool:
-    return _is(node, "Conv", *_ONE_INPUT, "Elementwise") or _is_channel_concat(node)
+    return _is(node, "Conv", *_ONE_INPUT, "Interleave", "Elementwise") or _is_channel_concat(node)
 
 
 def _is_channel_concat(node: ir.Node) -> bool:
@@ -93,9 +93,11 @@ def _writes(node: ir.Node | None, blocked: dict[int, ir.Value]) -> bool:
         residual = node.inputs[3] if len(node.inputs) > 3 else None
         return residual is None or id(residual) in blocked
     if _is(node, *_ONE_INPUT):
-        return id(node.inputs[0]) in blocked and _has_whole_blocks(node)
+        return id(node.inputs[0]) in blocked
     if _is(node, "Elementwise"):
         return _writes_each(node, blocked)
+    if _is(node, "Interleave") and shape_of(node.outputs[0])[1] % BLOCK:
+        return False  # the pixels that it moves are whole blocks
     return all(id(value) in blocked for value in node.inputs)
 
 
@@ -123,15 +125,11 @@ def _reads(node: ir.Node, index: int, blocked: dict[int, ir.Value]) -> bool:
     """Return True if a node can read this input in blocks."""
     if _is(node, "Conv"):
         return index == 0 or (index == 3 and id(node.outputs[0]) in blocked)
+    if _is(node, "Interleave"):
+        return True
     if _is(node, "Pooling"):
         return id(node.outputs[0]) in blocked or _is_one_pixel(node.outputs[0])
     return id(node.outputs[0]) in blocked
-
-
-def _has_whole_blocks(node: ir.Node) -> bool:
-    """Return True if pixels that dso.Interleave moves are whole blocks of the output."""
-    channels = shape_of(node.outputs[0])[1]
-    return not _is(node, "Interleave") or (isinstance(channels, int) and channels % BLOCK == 0)
 
 
 def _is_one_pixel(value: ir.Value) -> bool:
@@ -179,6 +177,8 @@ def _reads_stored(node: ir.Node, index: int) -> bool:
     is_blocked = stored(out).layout == BLOCKED
     if _is(node, "Conv"):
         return index == 0 or (index == 3 and is_blocked)
+    if _is(node, "Interleave"):
+        return True
     if _is(node, "Pooling"):
         return is_blocked or _is_one_pixel(out)
     return is_blocked or _is(node, "Reorder")

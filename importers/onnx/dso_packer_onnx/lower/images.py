@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from packer.declare.c_text import c_string
+from packer.operators import BLOCK
 from packer.operators import workspace as need
 
 from ..extent import Extent, expression_of, extents_in, in_c, product, total, written
 from ..image import image_of
-from ..operator import elements, shape_of
+from ..operator import elements, shape_of, stored
 from .code import operator_of
 from .epilogue import after_in_c, float_in_c
 from .packing import packed_conv2d
@@ -222,25 +223,35 @@ def concat(node: ir.Node) -> Operator:
 _INTERLEAVE = """
 #include "image.h"
 
-struct images {{ struct dso_op_image in, out; }};
+struct images {{ struct dso_op_image in[{inputs}], out; }};
 
-/* One row of the input, for one plane or block of the output. */
+/* One row of a plane of the output; the rows of {planes} planes that are read together. */
+static void place(const struct images *p, int64_t batch, int64_t plane, int64_t y) {{
+  const int64_t planes = planes_of(&p->out);
+  const int64_t row = (y + {top}) / {high}, first = (y + {top}) % {high} * {wide};
+  float *to = p->out.data + batch * p->out.batch + plane * p->out.plane + y * p->out.row;
+  for (int64_t tap = 0; tap < {wide}; tap++) {{
+    const struct dso_op_image *in = &p->in[(first + tap) / {each}];
+    const int64_t channel = ((first + tap) % {each} * planes + plane) * {block};
+    const int64_t cut = tap < {left} ? ({left} - tap + {wide} - 1) / {wide} : 0;
+    const float *from = in->data + batch * in->batch + channel / {read} * in->plane +
+                        row * in->row + cut * {read} + channel % {read};
+    for (int64_t x = cut * {wide} + tap - {left}; x < p->out.width; x += {wide}, from += {read})
+      for (int c = 0; c < {block}; c++) to[x * {block} + c] = from[c];
+  }}
+}}
+
 static void item(const void *data, int64_t index) {{
   const struct images *p = data;
-  const int64_t planes = planes_of(&p->out), y = index % p->in.height;
-  const int64_t plane = index / p->in.height % planes, batch = index / p->in.height / planes;
-  for (int64_t tap = 0; tap < {taps}; tap++) {{
-    const float *from = p->in.data + batch * p->in.batch +
-                        (tap * planes + plane) * p->in.plane + y * p->in.row;
-    float *to = p->out.data + batch * p->out.batch + plane * p->out.plane +
-                (y * {high} + tap / {wide}) * p->out.row + tap % {wide} * {block};
-    for (int64_t x = 0; x < p->in.width; x++, from += {block}, to += {wide} * {block})
-      for (int c = 0; c < {block}; c++) to[c] = from[c];
-  }}
+  const int64_t planes = planes_of(&p->out), parts = ceil_div(planes, {planes});
+  const int64_t y = index % p->out.height, batch = index / p->out.height / parts;
+  const int64_t begin = index / p->out.height % parts * {planes};
+  for (int64_t plane = begin; plane < min(begin + {planes}, planes); plane++)
+    place(p, batch, plane, y);
   if (y == 0 && p->out.padding) {{
     struct dso_op_image out = p->out;
     out.data += batch * out.batch;
-    dso_op_write_padding(&out, plane, 1);
+    dso_op_write_padding(&out, begin, 1);
   }}
 }}
 """
@@ -248,17 +259,34 @@ static void item(const void *data, int64_t index) {{
 
 def interleave(node: ir.Node) -> Operator:
     """Lower the placing of channels, (window y, window x, output), as pixels."""
-    x = node.inputs[0]
-    assert x is not None
-    source, out = image_of(x), image_of(node.outputs[0])
-    if out.block != source.block:  # both layouts are the same bytes for one of them
-        source = source._replace(block=out.block)
+    inputs = [value for value in node.inputs if value is not None]
+    out = image_of(node.outputs[0])
+    # An image of one pixel is both planar and in blocks.
+    block = BLOCK if stored(node.outputs[0]).layout else 1
+    read = BLOCK if any(stored(value).layout for value in inputs) else block
+    sources = [image_of(value)._replace(block=read) for value in inputs]
+    out = out._replace(block=block)
+    planes = read // block
     high, wide = _ints(node, "window", [1, 1])
-    items = f"{_batch(source)} * {in_c(product((out.planes, source.height)))}"
-    work = f"{_batch(source)} * {in_c(out.nfloats)}"
+    top, left, *_ = _ints(node, "crop", [0, 0, 0, 0])
+    items = f"{in_c(out.batch)} * {in_c(product((-(-out.planes // planes), out.height)))}"
+    work = f"{in_c(out.batch)} * {in_c(out.nfloats)}"
+    images = ", ".join(source.in_c(f"x{i}") for i, source in enumerate(sources))
     body = f"""\
-  const struct images images = {{{source.in_c("x0")}, {out.in_c("y0")}}};
+  const struct images images = {{{{{images}}}, {out.in_c("y0")}}};
   return dso_op_parallel(item, &images, {items}, {work});
 """
-    before = _INTERLEAVE.format(taps=high * wide, high=high, wide=wide, block=out.block)
-    return operator_of("interleave", body, [x], node.outputs, parts=["elementwise"], before=before)
+    before = _INTERLEAVE.format(
+        inputs=len(inputs),
+        each=high * wide // len(inputs),
+        high=high,
+        wide=wide,
+        top=top,
+        left=left,
+        block=block,
+        read=read,
+        planes=planes,
+    )
+    return operator_of(
+        "interleave", body, inputs, node.outputs, parts=["elementwise"], before=before
+    )

@@ -33,7 +33,6 @@ from .constants import fix_shapes, fold_constants
 from .conv import fuse_conv, fuse_pad
 from .einsum import expand_einsum
 from .elementwise import fuse_elementwise
-from .enlarge import fuse_transposed_conv
 from .epilogue import fuse_activation, fuse_bias, fuse_residual
 from .gelu import fuse_gelu
 from .graph import DSO
@@ -50,6 +49,7 @@ from .recurrent import fuse_recurrent
 from .resize import fuse_resize
 from .scale import fold_batch_norm, fold_scale
 from .sequences import raise_sequences
+from .transposed import fuse_transposed_conv, move_activations
 
 REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     inline_functions,
@@ -68,7 +68,6 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_attention_operator,
     fuse_attention,
     fuse_conv,
-    fuse_transposed_conv,
     fuse_pad,
     fuse_gemm,
     fuse_matmul,
@@ -82,12 +81,14 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_integer_scale,
     fold_batch_norm,
     fold_scale,
+    fuse_transposed_conv,
     fuse_bias,
     split_products,
     lay_out_attention,
     sink_views,
     simplify_views,
     fuse_residual,
+    move_activations,
     fuse_activation,
     fuse_normalize,
     fuse_group_normalization,

@@ -26,7 +26,13 @@ from .graph import (
 # Those that a region grows from, and where their lists of numbers have those of a row in front.
 _WINDOWS = {"AveragePool", "Conv", "ConvTranspose", "MaxPool", "ConvInteger", "QLinearConv"}
 _WINDOWS |= {"GlobalAveragePool", "GlobalMaxPool"}
-_OF_ONE_ROW = {"kernel_shape": 1, "strides": 1, "dilations": 1, "output_padding": 0}
+_OF_ONE_ROW = {
+    "kernel_shape": 1,
+    "strides": 1,
+    "dilations": 1,
+    "output_padding": 0,
+    "output_shape": 1,
+}
 # Those that treat each element, or each channel, by itself.
 _EACH = {
     *("Abs", "Add", "BatchNormalization", "Cast", "Clip", "Concat", "Cos", "DequantizeLinear"),
@@ -93,7 +99,6 @@ def _is_window(node: ir.Node) -> bool:
         _rank(node.outputs[0]) == 3
         and only_first_output(node)
         and (weight is None or _is_known(node.inputs[weight]))
-        and "output_shape" not in node.attributes
     )
 
 

@@ -32,6 +32,7 @@ CHAINS = {
     "a convolution": "y = Conv<pads=[2,1], strides=[2]>(x, w, v)",
     "a grouped one": "y = Conv<group=4, dilations=[3]>(x, d)",
     "a transposed one": "y = ConvTranspose<strides=[2], output_padding=[1], pads=[1,0]>(x, w)",
+    "one of a given length": "y = ConvTranspose<strides=[2], output_shape=[18]>(x, w)",
     "padded by name": 'y = Conv<auto_pad="SAME_UPPER">(x, w)',
     "pools": "a = MaxPool<kernel_shape=[2], strides=[2], ceil_mode=1>(x)"
     " b = AveragePool<kernel_shape=[3], pads=[1,1], count_include_pad=1>(a)"

@@ -100,15 +100,22 @@ def rescaled(
 
 
 class Interleave(OpRun):
-    """Channels (window y, window x, output) placed as pixels."""
+    """Channels (window y, window x, output) of all inputs placed as pixels, cut at four sides."""
 
     op_domain = "dso"
 
-    def _run(self, x, window=None):  # type: ignore[no-untyped-def]
-        batch, channels, height, width = x.shape
+    def _run(self, *images, window=None, crop=None):  # type: ignore[no-untyped-def]
         tall, wide = window
-        taps = x.reshape(batch, tall, wide, channels // (tall * wide), height, width)
-        return (taps.transpose(0, 3, 4, 1, 5, 2).reshape(batch, -1, height * tall, width * wide),)
+        each = tall * wide // len(images)
+        phases = [phase for image in images for phase in np.split(image, each, axis=1)]
+        height, width = (max(phase.shape[axis] for phase in phases) for axis in (2, 3))
+        whole = np.zeros((*phases[0].shape[:2], height * tall, width * wide), np.float32)
+        for index, phase in enumerate(phases):
+            y, x = divmod(index, wide)
+            rows, columns = phase.shape[2:]
+            whole[:, :, y::tall, x::wide][:, :, :rows, :columns] = phase
+        top, left, bottom, right = crop
+        return (whole[:, :, top : height * tall - bottom, left : width * wide - right],)
 
 
 class Elementwise(OpRun):
