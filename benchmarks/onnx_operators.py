@@ -1,0 +1,155 @@
+"""One ONNX operator in a model, beside ONNX Runtime.
+
+python benchmarks/onnx_operators.py [NAME ...]: in the environment of the importer of models, with
+one thread. Calls of ours and of the peer take turns. Prints, for each operator, our milliseconds,
+the ratio of times, and whether it ran in plain loops.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+os.environ |= {"OMP_NUM_THREADS": "1", "TVM_NUM_THREADS": "1"}
+
+import numpy as np
+import onnx
+import onnxruntime  # type: ignore[import-untyped]
+from onnx import helper, numpy_helper
+
+import packer
+import runtime
+
+NUM_CALLS = 15
+
+
+class Case(NamedTuple):
+    """A node: its operator, the shapes of inputs and of random weights, its attributes."""
+
+    operator: str
+    inputs: list[tuple[int, ...]]
+    weights: Sequence[Any] = ()
+    attributes: Mapping[str, Any] = MappingProxyType({})
+    outputs: tuple[int, ...] = (onnx.TensorProto.FLOAT,)  # their types
+
+
+CASES = {
+    "Conv 1-D": Case("Conv", [(1, 64, 1000)], [(64, 64, 3)], {"pads": [1, 1]}),
+    "Conv 1-D, dilated": Case("Conv", [(1, 64, 1000)], [(64, 64, 3)], {"dilations": [8]}),
+    "Conv 1-D, depthwise": Case("Conv", [(1, 128, 1000)], [(128, 1, 5)], {"group": 128}),
+    "Conv 2-D": Case("Conv", [(1, 64, 56, 56)], [(64, 64, 3, 3)], {"pads": [1] * 4}),
+    "Conv 2-D, dilated": Case("Conv", [(1, 64, 28, 28)], [(64, 64, 3, 3)], {"dilations": [4, 4]}),
+    "Conv 3-D": Case("Conv", [(1, 32, 8, 28, 28)], [(32, 32, 3, 3, 3)], {"pads": [1] * 6}),
+    "ConvTranspose 1-D": Case(
+        "ConvTranspose", [(1, 512, 64)], [(512, 256, 16)], {"strides": [8], "pads": [4, 4]}
+    ),
+    "ConvTranspose 2-D": Case(
+        "ConvTranspose",
+        [(1, 128, 32, 32)],
+        [(128, 64, 4, 4)],
+        {"strides": [2, 2], "pads": [1] * 4},
+    ),
+    "LSTM": Case(
+        "LSTM", [(128, 1, 256)], [(1, 1024, 256), (1, 1024, 256), (1, 2048)], {"hidden_size": 256}
+    ),
+    "LSTM, both directions": Case(
+        "LSTM",
+        [(64, 8, 128)],
+        [(2, 512, 128), (2, 512, 128), (2, 1024)],
+        {"hidden_size": 128, "direction": "bidirectional"},
+    ),
+    "GRU": Case(
+        "GRU", [(128, 1, 256)], [(1, 768, 256), (1, 768, 256), (1, 1536)], {"hidden_size": 256}
+    ),
+    "RNN": Case(
+        "RNN", [(128, 1, 256)], [(1, 256, 256), (1, 256, 256), (1, 512)], {"hidden_size": 256}
+    ),
+    "Resize, linear": Case(
+        "Resize", [(1, 64, 56, 56)], [None, None, np.array([1, 64, 112, 112])], {"mode": "linear"}
+    ),
+    "Resize, nearest": Case("Resize", [(1, 64, 56, 56)], [None, np.float32([1, 1, 2, 2])]),
+    "Resize, cubic": Case(
+        "Resize", [(1, 3, 224, 224)], [None, np.float32([1, 1, 2, 2])], {"mode": "cubic"}
+    ),
+    "MaxPool 1-D": Case(
+        "MaxPool", [(1, 64, 4000)], [], {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}
+    ),
+    "MaxPool 3-D": Case("MaxPool", [(1, 32, 16, 28, 28)], [], {"kernel_shape": [2, 2, 2]}),
+    "GlobalAveragePool 1-D": Case("GlobalAveragePool", [(1, 256, 4000)]),
+    "ReduceSum, first axis": Case("ReduceSum", [(512, 2048)], [np.array([0])]),
+    "CumSum, first axis": Case("CumSum", [(512, 2048)], [np.array(0)]),
+    "LogSoftmax": Case("LogSoftmax", [(256, 1000)]),
+    "Softmax, first axis": Case("Softmax", [(512, 1024)], [], {"axis": 0}),
+    "TopK": Case("TopK", [(64, 1000)], [np.array([10])], {}, (1, 7)),
+    "Gather": Case("Gather", [(1000, 512)], [np.arange(0, 999, 3)]),
+    "Transpose": Case("Transpose", [(8, 128, 64, 64)], [], {"perm": [0, 2, 3, 1]}),
+    "Pad": Case("Pad", [(1, 64, 112, 112)], [np.array([0, 0, 3, 3, 0, 0, 3, 3])]),
+    "Gemm of one column": Case("Gemm", [(512, 1024)], [(1024, 1)]),
+    "Sin": Case("Sin", [(1, 1000000)]),
+}
+
+
+def main(names: list[str]) -> None:
+    """Print a line for each operator."""
+    print(f"{'operator':24} {'ms':>8}  of ORT")
+    for name in names or CASES:
+        print(f"{name:24} {compare(CASES[name])}", flush=True)
+
+
+def compare(case: Case) -> str:
+    """Measure one operator."""
+    proto, x = model_of(case)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session, notes = onnxruntime.InferenceSession(proto.SerializeToString(), options), io.StringIO()
+    with TemporaryDirectory(prefix="onnx-operators-") as folder, redirect_stderr(notes):
+        build = packer.Build(cpu="native")
+        path = packer.export_library(packer.from_onnx(proto), Path(folder) / "m.so", build=build)
+        main = runtime.load(path)["main"]
+    given = {f"x{i}": array for i, array in enumerate(x)}
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(NUM_CALLS):
+        for call, of_call in zip(
+            (lambda: main(*x), lambda: session.run(None, given)), times, strict=True
+        ):
+            start = time.perf_counter()
+            call()
+            of_call.append(time.perf_counter() - start)
+    ours, theirs = map(median, times)
+    plain = "  plain loops" if "plain loops" in notes.getvalue() else ""
+    return f"{1e3 * ours:8.3f}  {ours / theirs:6.2f}{plain}"
+
+
+def model_of(case: Case) -> tuple[Any, list[np.ndarray]]:
+    """Make the model, and inputs of it."""
+    random = np.random.default_rng(1)
+    inputs = [random.standard_normal(shape, dtype=np.float32) for shape in case.inputs]
+    names, weights = [f"x{i}" for i in range(len(inputs))], []
+    for i, weight in enumerate(case.weights):
+        if isinstance(weight, tuple):
+            weight = 0.05 * random.standard_normal(weight, dtype=np.float32)
+        names.append("" if weight is None else f"w{i}")
+        if weight is not None:
+            weights.append(numpy_helper.from_array(np.asarray(weight), names[-1]))
+    outputs = [
+        helper.make_tensor_value_info(f"y{i}", dtype, None) for i, dtype in enumerate(case.outputs)
+    ]
+    results = [value.name for value in outputs]
+    node = helper.make_node(case.operator, names, results, **case.attributes)
+    values = [helper.make_tensor_value_info(f"x{i}", 1, x.shape) for i, x in enumerate(inputs)]
+    graph = helper.make_graph([node], "g", values, outputs, weights)
+    opsets = [helper.make_opsetid("", 20)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9), inputs
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
