@@ -1,8 +1,8 @@
 """One ONNX operator in a model, beside ONNX Runtime.
 
 python benchmarks/onnx_operators.py [NAME ...]: in the environment of the importer of models, with
-one thread. Calls of ours and of the peer take turns. Prints, for each operator, our milliseconds,
-the ratio of times, and whether it ran in plain loops.
+one thread. Calls of the library and of the peer take turns. Prints, for each operator, the
+milliseconds, the ratio of times, and whether it ran in plain loops.
 """
 
 from __future__ import annotations

@@ -214,7 +214,7 @@ DSO_OP_API void dso_op_lowp_conv2d_pack(const struct dso_op_lowp_conv2d *conv, c
 DSO_OP_API int dso_op_reorder(int64_t batch, const struct dso_op_image *in,
                               const struct dso_op_image *out);
 
-/* ---- Resizing: images of other extents, with pixels between those of the image ---- */
+/* ---- Resizing: images of other extents, with pixels between its pixels ---- */
 
 /* As in ONNX's operator Resize: how many pixels an output is made of, where an output is in the
  * image, and for one pixel which. */
@@ -331,7 +331,7 @@ struct dso_op_recurrent {
   const float *peephole;  /* of DSO_OP_LSTM: [directions][input, output, forget][units], or NULL */
   const float *h, *c;     /* the first states, or NULL: 0 */
   const int32_t *lengths; /* of each row of the batch, 0 to steps, or NULL: steps. y is 0 after it,
-                             and the last states are those of its end; 0: zeros */
+                             and the last states are the states at its end; 0: zeros */
   float *y;               /* [steps][directions][batch][hidden], or NULL */
   float *last_h, *last_c; /* or NULL */
   float *workspace;

@@ -15,7 +15,7 @@ enum { FEW_ROWS = 3 };
 enum { FEW_ROWS = 1 };
 #endif
 
-/* What a step computes: with a reset before the product, GRU needs the gates of all units first. */
+/* The parts of a step: with a reset before the product, GRU needs the gates of all units first. */
 enum phase { WHOLE, GATES, CANDIDATE };
 
 struct plan {

@@ -1,4 +1,4 @@
-/* Resizing: pixels between those of an image. Each axis is on its own: a row of outputs is first
+/* Resizing: pixels between the pixels of an image. Each axis is on its own: a row of outputs is first
  * made of some rows of the image, and then its pixels of some pixels of that row. */
 #include "image.h"
 

@@ -1,4 +1,4 @@
-"""Open extents with names of their own.
+"""Names for long expressions of open extents.
 
 After a few strides an extent is a floor of a sum of floors. Such an extent gets a name, and is
 calculated once in a call; operators, sizes and the plan of memory have the name.

@@ -72,7 +72,7 @@ def recurrent(node: ir.Node) -> Operator:
 
 
 def _check(number: int, batch: str, steps: str) -> str:
-    """Return C statements that raise an IndexError for a length that is no number of steps."""
+    """Return C statements that raise an IndexError for a length that the steps do not have."""
     return f"""\
   for (int64_t i = 0; i < {batch}; i++)
     if (x{number}[i] < 0 || x{number}[i] > {steps})

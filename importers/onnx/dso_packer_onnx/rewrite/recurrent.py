@@ -2,8 +2,8 @@
 
 dso.Recurrent has the inputs: product of the input, weight of the state, bias after the reset of a
 GRU, peepholes, lengths, first states h and c; all but the first two may be missing. Its outputs are
-those of y, h and c that are read, as the attribute ``results`` has them. The product has the shape
-(steps, batch, directions * gates * units), where units is the hidden size rounded up to 16.
+the values y, h and c that are read, as the attribute ``results`` has them. The product has the
+shape (steps, batch, directions * gates * units), where units is the hidden size rounded up to 16.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _UNKNOWN = ("clip", "activation_alpha", "activation_beta")
 def fuse_recurrent(model: ir.Model) -> int:
     """Replace float32 LSTM, GRU and RNN by dso.MatMul and dso.Recurrent; return how many.
 
-    The weights are constants, and the activations those that ONNX has by default, or Relu of an
+    The weights are constants, and the activations the defaults of ONNX, or Relu of an
     RNN. A layer with a clip, with layout 1 or with one gate for input and forget remains.
     """
     count = 0

@@ -23,7 +23,7 @@ from .graph import (
     reshape,
 )
 
-# Those that a region grows from, and where their lists of numbers have those of a row in front.
+# The operators that a region grows from, and what their lists of numbers have for a row.
 _WINDOWS = {"AveragePool", "Conv", "ConvTranspose", "MaxPool", "ConvInteger", "QLinearConv"}
 _WINDOWS |= {"GlobalAveragePool", "GlobalMaxPool"}
 _OF_ONE_ROW = {
@@ -33,7 +33,7 @@ _OF_ONE_ROW = {
     "output_padding": 0,
     "output_shape": 1,
 }
-# Those that treat each element, or each channel, by itself.
+# The operators that treat each element, or each channel, by itself.
 _EACH = {
     *("Abs", "Add", "BatchNormalization", "Cast", "Clip", "Concat", "Cos", "DequantizeLinear"),
     *(
@@ -52,7 +52,7 @@ _EACH = {
     *("Min", "Mish", "Mul", "Neg", "PRelu", "Pow", "QuantizeLinear", "Reciprocal", "Relu", "Selu"),
     *("Sigmoid", "Sin", "Softplus", "Softsign", "Sqrt", "Sub", "Tanh", "Where"),
 }
-_MOVES = {"Pad": 3, "Slice": 3}  # and those that take axes, by this input
+_MOVES = {"Pad": 3, "Slice": 3}  # and operators that take axes, by this input
 _AXIS = 2  # of the row
 
 

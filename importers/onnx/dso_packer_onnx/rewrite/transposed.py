@@ -73,7 +73,7 @@ class _Way(NamedTuple):
 def fuse_transposed_conv(model: ir.Model) -> int:
     """Replace each ConvTranspose of float32 with constant weights by convolutions; return how many.
 
-    One whose extents do not follow from those of its input remains.
+    One whose extents do not follow from the extents of its input remains.
     """
     count = 0
     for node in list(model.graph):
@@ -213,7 +213,7 @@ def _tap(axis: _Axis, distance: int) -> int:
 
 
 def _separately(axis: _Axis) -> _Way:
-    """Compute each phase by a window of its own taps; the phase of the first pixel is first."""
+    """Compute each phase by a window of its taps; the phase of the first pixel is first."""
     parts = []
     for phase in range(axis.stride):
         first, rest = divmod(phase + axis.pad, axis.stride)

@@ -270,7 +270,7 @@ def test_the_record_names_open_extents(tmp_path: Path) -> None:
 
 
 def test_an_extent_after_strides_is_written_in_the_names_of_the_inputs(tmp_path: Path) -> None:
-    """Whatever the code calls it."""
+    """The code has another name for it."""
     model = load(model_of(MODELS["Conv of images"]), tmp_path)
     assert [str(info) for info in model.outputs] == [
         "y: float32[2, 2, floor(a/2) + 1, floor(b/2 + 3/2) + 1]"

@@ -260,7 +260,7 @@ def compare_fast(model: onnx.ModelProto, folder: Path) -> None:
 def test_a_fast_layer_has_all_inputs_and_outputs(
     kind: str, attributes: dict[str, int], direction: str, tmp_path: Path
 ) -> None:
-    """Lengths, first states and peepholes; the size of the state is no multiple of a block."""
+    """Lengths, first states and peepholes; the size of the state is not a multiple of a block."""
     model = fast_model(kind, (5, 3, 4, 37), "xwrblhcp", direction=direction, **attributes)
     compare_fast(model, tmp_path)
 

@@ -27,7 +27,7 @@ WEIGHTS = {
     "minus": np.array([-1]),
     "k": np.float32(0.1),
 }
-# What is between the first convolution and the result: y of x, both with 4 channels.
+# Networks: y of x, both with 4 channels.
 CHAINS = {
     "a convolution": "y = Conv<pads=[2,1], strides=[2]>(x, w, v)",
     "a grouped one": "y = Conv<group=4, dilations=[3]>(x, d)",
