@@ -7,6 +7,7 @@ the function is that of one entry, called for each.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 _INCLUDE = "#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n"
 _MOST_EMBEDDED = 1 << 16  # bytes of constants in the code
+# Loops of ours that are faster than the generated ones, for fixed extents too.
+_FAST_LOOPS = {"CumSum", "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin"}
+_FAST_LOOPS |= {"ReduceProd", "ReduceSum", "ReduceSumSquare", "Transpose"}
 _VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
 
 
@@ -62,6 +66,9 @@ def lower_generic(node: ir.Node) -> Operator:
     check_supported(node)
     if node.op_type in _VIEWS and node.domain in ("", "ai.onnx") and node.inputs[0]:
         return Operator(node.op_type.lower(), "", (node.inputs[0],), tuple(node.outputs))
+    if node.op_type in _FAST_LOOPS and has_open_loops(node):
+        with suppress(OperatorRefusedError):
+            return lower_open(node)
     try:
         shapes, symbol = one_entry(node)
     except OperatorRefusedError as error:

@@ -41,7 +41,7 @@ from .integer_conv import fuse_conv_integer, fuse_qlinear_conv
 from .linear import sink_views, split_products
 from .matmul import fuse_gemm, fuse_matmul
 from .moments import fuse_group_normalization, fuse_moments, fuse_row_factors
-from .normalize import fuse_normalize
+from .normalize import fuse_normalize, turn_softmax
 from .pooling import fuse_pooling
 from .quantized import fuse_dequantized, fuse_quantized_result, move_integers
 from .record import summary
@@ -90,6 +90,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_residual,
     move_activations,
     fuse_activation,
+    turn_softmax,
     fuse_normalize,
     fuse_group_normalization,
     fuse_row_factors,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...dtypes import c_type
 from ...extent import Extent, in_c, product
 from ...operator import elements, shape_of
 from ..code import count_in_c
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from ...operator import Operator
 
 
+_SQUARE = 16  # elements of a side: as many as a line of the cache has of float32
+
+
 def _moved(node: ir.Node, steps: Sequence[Extent]) -> Operator:
     """Copy elements of the first input, by their distances along the axes of the result."""
     (out,) = results(node)
@@ -43,9 +47,51 @@ def _moved(node: ir.Node, steps: Sequence[Extent]) -> Operator:
 
 
 def _transpose(node: ir.Node) -> Operator:
-    steps = strides(shape_of(given(node, 0)))
-    perm = attribute(node, "perm", list(range(len(steps)))[::-1])
-    return _moved(node, [steps[axis] for axis in perm])
+    """Copy rows, or squares of two axes whose elements are adjacent before and after."""
+    axes = _merged_axes(node)
+    (out,) = results(node)
+    after = strides(tuple(extent for extent, _ in axes))
+    last = len(axes) - 1
+    first = next((i for i, (_, step) in enumerate(axes) if step == 1), last)
+    inner = f"y[i * {in_c(after[first])} + k] = x[k * {in_c(axes[last][1])} + i];"
+    if first == last:
+        text = f"    memcpy(y, x, (size_t)({in_c(axes[last][0])}) * sizeof *y);\n"
+    else:
+        rows, columns = in_c(axes[first][0]), in_c(axes[last][0])
+        text = (
+            f"    for (int64_t i0 = 0; i0 < {rows}; i0 += {_SQUARE})\n"
+            f"      for (int64_t k0 = 0; k0 < {columns}; k0 += {_SQUARE})\n"
+            f"        for (int64_t i = i0; i < {rows} && i < i0 + {_SQUARE}; i++)\n"
+            f"          for (int64_t k = k0; k < {columns} && k < k0 + {_SQUARE}; k++)\n"
+            f"            {inner}\n"
+        )
+    outer = [i for i in range(last) if i != first]
+    names = [f"a{number}" for number in range(len(outer))]
+    type_ = c_type(out)
+    body = (
+        f"    const {type_} *x = x0 + {place([axes[i][1] for i in outer], names)};\n"
+        f"    {type_} *y = y0 + {place([after[i] for i in outer], names)};\n{text}"
+    )
+    return operator(node, nest([axes[i][0] for i in outer], body, "a"), [given(node, 0)])
+
+
+def _merged_axes(node: ir.Node) -> list[tuple[Extent, Extent]]:
+    """Return the extent and the distance in the input of each axis of a Transpose's result.
+
+    Axes that remain adjacent are one axis; an axis of extent 1 is none.
+    """
+    shape = shape_of(given(node, 0))
+    steps = strides(shape)
+    axes: list[tuple[Extent, Extent]] = []
+    for axis in attribute(node, "perm", list(range(len(shape)))[::-1]):
+        extent, step = shape[axis], steps[axis]
+        if extent == 1:
+            continue
+        if axes and axes[-1][1] == product((extent, step)):
+            axes[-1] = product((axes[-1][0], extent)), step
+        else:
+            axes.append((extent, step))
+    return axes or [(1, 1)]
 
 
 def _expand(node: ir.Node) -> Operator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...dtypes import c_type
 from ...extent import in_c, product
@@ -13,22 +13,35 @@ from ..refused import refuse
 from .parts import attribute, constants, given, indices_of, input_of, nest, operator, place, strides
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import onnx_ir as ir
 
     from ...operator import Operator
 
-# Start, step and end of a reduction: `v` is an element, `r` the result, `n` their number.
+_COLUMNS = 64  # results of one loop
+_LANES = 16  # parts of a row, whose results do not wait for each other
+
+
+class _Reduction(NamedTuple):
+    """C of a reduction: `v` is an element, `r` the result so far, `n` the number of elements."""
+
+    start: str  # or nothing: the first element
+    step: str
+    end: str = "r"
+    join: str = "r += v"  # with the result of another part, `v`
+
+
+_MOST, _LEAST = "r = v > r || v != v ? v : r", "r = v < r || v != v ? v : r"
 _REDUCTIONS = {
-    "ReduceSum": ("0", "r += v", "r"),
-    "ReduceMean": ("0", "r += v", "r / n"),
-    "ReduceProd": ("1", "r *= v", "r"),
-    "ReduceMax": ("", "r = v > r || v != v ? v : r", "r"),
-    "ReduceMin": ("", "r = v < r || v != v ? v : r", "r"),
-    "ReduceL1": ("0", "r += v < 0 ? -v : v", "r"),
-    "ReduceL2": ("0", "r += v * v", "sqrt(r)"),
-    "ReduceSumSquare": ("0", "r += v * v", "r"),
+    "ReduceSum": _Reduction("0", "r += v"),
+    "ReduceMean": _Reduction("0", "r += v", "r / n"),
+    "ReduceProd": _Reduction("1", "r *= v", join="r *= v"),
+    "ReduceMax": _Reduction("", _MOST, join=_MOST),
+    "ReduceMin": _Reduction("", _LEAST, join=_LEAST),
+    "ReduceL1": _Reduction("0", "r += v < 0 ? -v : v"),
+    "ReduceL2": _Reduction("0", "r += v * v", "sqrt(r)"),
+    "ReduceSumSquare": _Reduction("0", "r += v * v"),
 }
 
 
@@ -45,32 +58,80 @@ def _axes(node: ir.Node, rank: int) -> list[int]:
 
 
 def _reduce(node: ir.Node) -> Operator:
+    """Combine rows, or columns: some adjacent results at once, element by element.
+
+    The last axes, all of which are combined or all of which remain, are one row.
+    """
     value, (out,) = given(node, 0), results(node)
-    shape = shape_of(value)
+    shape, how = shape_of(value), _REDUCTIONS[node.op_type]
     axes = _axes(node, len(shape))
-    start, step, end = _REDUCTIONS[node.op_type]
-    is_float = c_type(value) in ("float", "double")
-    type_ = "double" if is_float else "int64_t"
+    inside = [shape[axis] for axis in axes]
     kept = [axis for axis in range(len(shape)) if axis not in axes]
-    names = [
-        f"i{kept.index(axis)}" if axis in kept else f"j{axes.index(axis)}"
-        for axis in range(len(shape))
-    ]
-    of_axes = strides(shape)
-    extents = [shape[axis] for axis in kept]
-    count = count_in_c([shape[axis] for axis in axes])
-    first = f"x0[{place(of_axes, [n if n[0] == 'i' else '0' for n in names])}]"
-    inner = f"    const {type_} v = x0[{place(of_axes, names)}];\n    {step};\n"
-    loops = nest([shape[axis] for axis in axes], inner, "j")
-    body = (
-        f"    const int64_t n = {count};\n    {type_} r = {start or first};\n{loops}"
-        f"    (void)n;\n"
-        f"    y0[{place(strides(tuple(extents)), indices_of(len(extents)))}] = "
-        f"({c_type(out)})({end});\n"
+    is_row = bool(axes) and axes[-1] == len(shape) - 1
+    begin = max(kept if is_row else axes, default=-1) + 1  # of the row
+    outer = [axis for axis in kept if axis < begin]
+    of_axes, of_results = strides(shape), strides(tuple(shape[axis] for axis in kept))
+    names = indices_of(len(outer))
+    x = place([of_axes[axis] for axis in outer], names)
+    y = place(of_results[: len(outer)], names)
+    width = count_in_c(shape[begin:])
+    before = [axis for axis in axes if axis < begin]
+    loops = [in_c(shape[axis]) for axis in before]
+    at = place([of_axes[axis] for axis in before], indices_of(len(loops), "j"))
+    type_ = "uint64_t" if c_type(value).startswith("uint") else "int64_t"
+    if c_type(value) in ("float", "double"):
+        type_ = "double"
+    step = _each("count", f"x[{at} + k + c]", how.step, type_)
+    if is_row:
+        full = _each(str(_LANES), f"x[{at} + k + c]", how.step, type_)
+        step = (
+            f"    for (int64_t k = 0; k < {width}; k += {_LANES}) {{\n"
+            f"      const int64_t count = {width} - k;\n"
+            f"      if (count >= {_LANES}) {full}      else {step}    }}\n"
+        )
+        lanes = f"{width} < {_LANES} ? {width} : {_LANES}"
+        body = (
+            f"    {type_} all[{_LANES}];\n    const int64_t k = 0, lanes = {lanes};\n    (void)k;\n"
+            f"    for (int64_t c = 0; c < {_LANES}; c++) all[c] = "
+            f"{how.start or 'c < lanes ? x[c] : 0'};\n"
+            f"{_loops(loops, step)}    {type_} r = all[0];\n"
+            f"    for (int64_t c = 1; c < lanes; c++) {{\n"
+            f"      const {type_} v = all[c];\n      {how.join};\n    }}\n"
+            f"    y0[{y}] = ({c_type(out)})({how.end});\n"
+        )
+    else:
+        body = (
+            f"    for (int64_t k = 0; k < {width}; k += {_COLUMNS}) {{\n"
+            f"    const int64_t count = {width} - k < {_COLUMNS} ? {width} - k : {_COLUMNS};\n"
+            f"    {type_} all[{_COLUMNS}];\n"
+            f"    for (int64_t c = 0; c < count; c++) all[c] = {how.start or 'x[k + c]'};\n"
+            f"{_loops(loops, step)}"
+            f"    for (int64_t c = 0; c < count; c++) {{\n      const {type_} r = all[c];\n"
+            f"      y0[{y} + k + c] = ({c_type(out)})({how.end});\n    }}\n    }}\n"
+        )
+    number = f"  const int64_t n = {count_in_c(inside)};\n  (void)n;\n"
+    check = "" if how.start else '  if (n == 0) return dso_raise("ValueError", '
+    check += "" if how.start else f'"{node.op_type}: expected an element, found none");\n'
+    body = f"    const {c_type(value)} *x = x0 + {x};\n{body}"
+    return operator(node, number + check + nest([shape[axis] for axis in outer], body), [value])
+
+
+def _loops(extents: Sequence[str], body: str) -> str:
+    return (
+        "".join(
+            f"    for (int64_t j{i} = 0; j{i} < {extent}; j{i}++)\n"
+            for i, extent in enumerate(extents)
+        )
+        + f"    {{\n{body}    }}\n"
     )
-    check = "" if start else f'  if (({count}) == 0) return dso_raise("ValueError", '
-    check += "" if start else f'"{node.op_type}: expected an element, found none");\n'
-    return operator(node, check + nest(extents, body), [value])
+
+
+def _each(count: str, element: str, step: str, type_: str) -> str:
+    """Take a step for each of some results."""
+    return (
+        f"for (int64_t c = 0; c < {count}; c++) {{\n        const {type_} v = {element};\n"
+        f"        {type_} r = all[c];\n        {step};\n        all[c] = r;\n      }}\n"
+    )
 
 
 def _rows(node: ir.Node, value: ir.Value, axis: int, body: str) -> Operator:
@@ -110,16 +171,28 @@ def _cum_sum(node: ir.Node) -> Operator:
     value, axes = given(node, 0), constants(node, 1)
     if axes is None:
         raise refuse(node, "open", "a computed axis")
-    shape = shape_of(value)
-    at = "n - 1 - i" if attribute(node, "reverse", 0) else "i"
-    is_exclusive = attribute(node, "exclusive", 0)
-    lines = [f"sum += x[({at}) * step];", f"y[({at}) * step] = sum;"]
-    if is_exclusive:  # the result may be the input
-        type_ = c_type(value)
-        lines = [f"const {type_} v = x[({at}) * step];", f"y[({at}) * step] = sum;", "sum += v;"]
-    body = f"    {c_type(value)} sum = 0;\n    for (int64_t i = 0; i < n; i++) {{\n"
-    body += "".join(f"      {line}\n" for line in lines) + "    }\n"
-    return _rows(node, value, axes[0] % len(shape), body)
+    shape, type_ = shape_of(value), c_type(value)
+    axis = axes[0] % len(shape)
+    rows, width = in_c(shape[axis]), in_c(product(shape[axis + 1 :]))
+    row = f"({rows} - 1 - i)" if attribute(node, "reverse", 0) else "i"
+    lines = ["sum[c] += v;", "y[c] = sum[c];"]
+    if attribute(node, "exclusive", 0):
+        lines = ["y[c] = sum[c];", "sum[c] += v;"]
+    body = (
+        f"    const int64_t count = {width} - i1 < {_COLUMNS} ? {width} - i1 : {_COLUMNS};\n"
+        f"    {type_} sum[{_COLUMNS}] = {{0}};\n"
+        f"    for (int64_t i = 0; i < {rows}; i++) {{\n"
+        f"      const {type_} *x = x0 + (i0 * {rows} + {row}) * {width} + i1;\n"
+        f"      {type_} *y = y0 + (i0 * {rows} + {row}) * {width} + i1;\n"
+        f"      for (int64_t c = 0; c < count; c++) {{\n"
+        f"        const {type_} v = x[c]; /* the result may be the input */\n"
+        f"        {lines[0]}\n        {lines[1]}\n      }}\n    }}\n"
+    )
+    loops = (
+        f"  for (int64_t i0 = 0; i0 < {in_c(product(shape[:axis]))}; i0++)\n"
+        f"  for (int64_t i1 = 0; i1 < {width}; i1 += {_COLUMNS}) {{\n{body}  }}\n"
+    )
+    return operator(node, loops, [value])
 
 
 def _arg(node: ir.Node) -> Operator:
