@@ -15,6 +15,7 @@ from .normalization import KINDS, normalize
 from .operators import Epilogue, assert_close, matmul
 from .pooling import pool
 from .recurrent import GATES, Layer, recurrent
+from .resize import MODES, resize
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -57,7 +58,10 @@ def run_samples(library: ctypes.CDLL) -> None:
             source = Memory.of(floats(2, channels, 9, 17), block, padding)
             for is_average in (False, True):
                 pool(library, window, source, is_average=is_average, padding=padding)
-            reorder(library, source, 17 - block, 1, times=(3, 2))
+            reorder(library, source, 17 - block, 1)
+            for mode in MODES:
+                for height, width in ((5, 50), (18, 9)):
+                    resize(library, source, height, width, mode, padding)
     for rows, keys, size, value_size in ((1, 1, 1, 1), (17, 33, 20, 64), (5, 600, 16, 33)):
         q, k = floats(1, 2, rows, size), floats(1, 2, keys, size)
         mask = floats(1, 1, rows, keys)
