@@ -91,6 +91,21 @@ def test_axes_are_exchanged(
     check(text, given(shape, {"float": "float32"}.get(kind, kind)), tmp_path)
 
 
+@pytest.mark.parametrize("pads", ["1,0,2,3, 0,2,1,1", "0,0,-1,2, 0,-2,3,-4", "0,0,0,-3, 0,0,0,-3"])
+@pytest.mark.parametrize("fill", ["", ", v"])
+def test_pads_of_both_signs_move_rows(pads: str, fill: str, tmp_path: Path) -> None:
+    """Elements are added, or left out."""
+    text = f"(float[2,3,5,6] x) => (float[p,q,r,s] y) <int64[8] a = {{{pads}}}, float v = {{-2}}>"
+    check(f"{text} {{ y = Pad(x, a{fill}) }}", given((2, 3, 5, 6)), tmp_path)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_rows_are_gathered(axis: int, tmp_path: Path) -> None:
+    """From the end too."""
+    text = "(float[4,5,6] x) => (float[p,q,r,s] y) <int64[2,2] i = {0, -1, 3, -4}>"
+    check(f"{text} {{ y = Gather<axis={axis}>(x, i) }}", given((4, 5, 6)), tmp_path)
+
+
 @pytest.mark.parametrize("kind", ["ReduceSum", "ReduceMax", "ReduceProd"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_integers_are_combined_exactly(kind: str, axis: int, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def _transpose(node: ir.Node) -> Operator:
 def _merged_axes(node: ir.Node) -> list[tuple[Extent, Extent]]:
     """Return the extent and the distance in the input of each axis of a Transpose's result.
 
-    Axes that remain adjacent are one axis; an axis of extent 1 is none.
+    Axes that remain adjacent are one axis; an axis of extent 1 is left out.
     """
     shape = shape_of(given(node, 0))
     steps = strides(shape)

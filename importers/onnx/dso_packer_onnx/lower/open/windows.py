@@ -137,15 +137,27 @@ def _pad(node: ir.Node) -> Operator:
             in_c(made[axis]),
         )
         source.append(f"(i{axis} - {before[axis]})" if before[axis] else f"i{axis}")
-        if before[axis] or after[axis]:
+        if (before[axis] or after[axis]) and axis < len(shape) - 1:
             tests.append(f"{source[-1]} >= 0 && {source[-1]} < {in_c(extent)}")
-    fill = "0" if value is None else "x1[0]"
+    last, type_ = len(shape) - 1, c_type(x)
+    fill, extent, row = "0" if value is None else "x1[0]", in_c(shape[last]), in_c(made[last])
+    low, high = max(before[last], 0), f"{extent} + {before[last]}"
     body = (
-        f"    y0[{place(strides(made), indices_of(len(made)))}] = "
-        f"{' && '.join(tests)} ? x0[{place(strides(shape), source)}] : {fill};\n"
+        f"    {type_} *y = y0 + {place(strides(made)[:last], indices_of(last))};\n"
+        f"    int64_t begin = {row}, end = {row};\n"
+        f"    if ({' && '.join(tests)}) {{\n"
+        f"      begin = {low} < {row} ? {low} : {row};\n"
+        f"      end = {high} < {row} ? {high} : {row};\n"
+        f"      if (end < begin) end = begin;\n"
+        f"      const {type_} *x = x0 + {place(strides(shape)[:last], source[:last])};\n"
+        f"      memcpy(y + begin, x + begin - ({before[last]}),"
+        f" (size_t)(end - begin) * sizeof *y);\n"
+        f"    }}\n"
+        f"    for (int64_t c = 0; c < begin; c++) y[c] = {fill};\n"
+        f"    for (int64_t c = end; c < {row}; c++) y[c] = {fill};\n"
     )
     inputs = [x] if value is None else [x, value]
-    return operator(node, checks + nest(made, body), inputs)
+    return operator(node, checks + nest(made[:last], body), inputs)
 
 
 RULES: dict[str, Callable[[ir.Node], Operator]] = {
