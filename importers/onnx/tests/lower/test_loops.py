@@ -53,6 +53,16 @@ def test_reductions_of_many_elements_are_those_of_onnx_runtime(
     )
 
 
+@pytest.mark.parametrize(("kind", "result"), [("ReduceMax", "-inf"), ("ReduceMin", "inf")])
+def test_no_element_gives_infinity(kind: str, result: str, tmp_path: Path) -> None:
+    """As ONNX defines it."""
+    text = f"(float[2,0,3] x) => (float[p,q,r] y) <int64[1] a = {{1}}> {{ y = {kind}(x, a) }}"
+    proto = parser.parse_model(HEAD + text)
+    main = runtime.load(packer.export_library(packer.from_onnx(proto), tmp_path / "m.so"))["main"]
+    found = main(np.zeros((2, 0, 3), np.float32)).numpy()
+    assert (found == np.full((2, 1, 3), float(result))).all()
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize(
     "node",

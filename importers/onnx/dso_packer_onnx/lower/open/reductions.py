@@ -66,6 +66,8 @@ def _reduce(node: ir.Node) -> Operator:
     shape, how = shape_of(value), _REDUCTIONS[node.op_type]
     axes = _axes(node, len(shape))
     inside = [shape[axis] for axis in axes]
+    if 0 in inside and not how.start:
+        raise refuse(node, "open", "a row without elements")
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     is_row = bool(axes) and axes[-1] == len(shape) - 1
     begin = max(kept if is_row else axes, default=-1) + 1  # of the row
