@@ -93,11 +93,11 @@ def _total(extents: tuple[Extent, ...]) -> Extent:
     return written(sum((expression_of(extent) for extent in extents), 0))
 
 
-def extents_in(node: ir.Node, name: str) -> list[Extent] | None:
-    """Return an attribute of ints or of expressions; None if a node has none of this name."""
-    attribute = node.attributes.get(name)
+def pads_of(node: ir.Node) -> list[Extent]:
+    """Return the pads of dso.Conv, dso.LowpConv or dso.Pooling: top, left, bottom, right."""
+    attribute = node.attributes.get("pads")
     if attribute is None:
-        return None
+        return [0, 0, 0, 0]
     if attribute.type == attribute.type.STRINGS:
         return [written(parsed(text)) for text in attribute.as_strings()]
     return list(attribute.as_ints())

@@ -7,8 +7,6 @@ reader needs. Elsewhere a node ``dso.Reorder`` makes it planar.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import onnx_ir as ir
 
 from packer.operators import BLOCK
@@ -16,9 +14,6 @@ from packer.operators import BLOCK
 from .image import BLOCKED, image_of
 from .lower.images import conv2d_padding
 from .operator import set_stored, shape_of, stored
-
-if TYPE_CHECKING:
-    pass
 
 DOMAIN = "dso"
 _ONE_INPUT = ("Pooling", "Resize")  # in and out in the same layout

@@ -39,16 +39,8 @@ if TYPE_CHECKING:
 _INCLUDE = "#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n"
 _MOST_EMBEDDED = 1 << 16  # bytes of constants in the code
 # The loops for open extents are faster than generated code, for fixed extents too.
-_FAST_LOOPS = {
-    "CumSum",
-    "Pad",
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceMax",
-    "ReduceMean",
-    "ReduceMin",
-}
-_FAST_LOOPS |= {"ReduceProd", "ReduceSum", "ReduceSumSquare", "Transpose"}
+_FAST_LOOPS = {"CumSum", "Pad", "Transpose", "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean"}
+_FAST_LOOPS |= {"ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"}
 _VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
 
 

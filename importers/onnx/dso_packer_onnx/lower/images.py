@@ -8,7 +8,7 @@ from packer.declare.c_text import c_string
 from packer.operators import BLOCK
 from packer.operators import workspace as need
 
-from ..extent import Extent, expression_of, extents_in, in_c, product, total, written
+from ..extent import Extent, expression_of, in_c, pads_of, product, total, written
 from ..image import image_of
 from ..operator import elements, shape_of, stored
 from .code import operator_of
@@ -36,10 +36,6 @@ def _ints(node: ir.Node, name: str, default: list[int]) -> list[int]:
     return list(found) if found is not None else default
 
 
-def _pads(node: ir.Node) -> list[Extent]:
-    return extents_in(node, "pads") or [0, 0, 0, 0]
-
-
 def _pair(values: Sequence[Extent]) -> str:
     return f"{{{in_c(values[0])}, {in_c(values[1])}}}"
 
@@ -51,7 +47,7 @@ def conv2d_padding(node: ir.Node) -> int:
     assert weight is not None
     x, w, y = (shape_of(value) for value in (first, weight, node.outputs[0]))
     strides, dilations = _ints(node, "strides", [1, 1]), _ints(node, "dilations", [1, 1])
-    pads = _pads(node)
+    pads = pads_of(node)
     wanted = []
     for d, (before, after) in enumerate(zip(pads[:2], pads[2:], strict=True)):
         extent, output, kernel = x[2 + d], y[2 + d], w[2 + d]
@@ -96,7 +92,7 @@ def conv2d(node: ir.Node) -> Operator:
       .kernel = {{{kernel[0]}, {kernel[1]}}},
       .stride = {_pair(_ints(node, "strides", [1, 1]))},
       .dilation = {_pair(_ints(node, "dilations", [1, 1]))},
-      .pad = {_pair(_pads(node))},
+      .pad = {_pair(pads_of(node))},
       .weight = x1,
       .after = {after_in_c(node, names[id(bias)] if bias is not None else "", added)},
 {"      .workspace = workspace," if floats else ""}
@@ -111,21 +107,27 @@ def conv2d(node: ir.Node) -> Operator:
         node.outputs,
         workspace=product((_FLOAT, floats, source.batch)),
         parts=["conv2d"],
-        extents=_pads(node),
+        extents=pads_of(node),
         flops=2 * elements((*pixels, *shape_of(weight))),
     )
 
 
-def pooling(node: ir.Node) -> Operator:
-    """Lower the greatest or the average of windows."""
+def _in_one_layout(node: ir.Node) -> tuple[ir.Value, Image, Image]:
+    """Return the input, and how it and the output are stored."""
     x = node.inputs[0]
     assert x is not None
     source, out = image_of(x), image_of(node.outputs[0])
     if out.block != source.block:  # one pixel: both layouts are the same bytes
         out = out._replace(block=source.block)
+    return x, source, out
+
+
+def pooling(node: ir.Node) -> Operator:
+    """Lower the greatest or the average of windows."""
+    x, source, out = _in_one_layout(node)
     # An empty window is the whole image.
     kernel: Sequence[Extent] = _ints(node, "kernel", []) or (source.height, source.width)
-    pads = _pads(node)
+    pads = pads_of(node)
     is_average = node.attributes.get_string("kind") == "average"
     body = f"""\
   const struct dso_op_pooling pooling = {{
@@ -163,11 +165,7 @@ def reorder(node: ir.Node) -> Operator:
 
 def resize(node: ir.Node) -> Operator:
     """Lower a Resize."""
-    x = node.inputs[0]
-    assert x is not None
-    source, out = image_of(x), image_of(node.outputs[0])
-    if out.block != source.block:  # one pixel: both layouts are the same bytes
-        out = out._replace(block=source.block)
+    x, source, out = _in_one_layout(node)
     scales = [float_in_c(node.attributes.get_float(name, 0.0)) for name in ("scale_y", "scale_x")]
     mode, places, nearest = (
         f"DSO_OP_{node.attributes.get_string(name, '').upper()}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from packer.operators import workspace as need
 
 from ..dtypes import c_type, dtype_name
-from ..extent import Extent, expression_of, extents_in, in_c, product, written
+from ..extent import Extent, expression_of, in_c, pads_of, product, written
 from ..operator import elements, shape_of
 from .batches import Extents, loops, pair
 from .code import operator_of
@@ -153,7 +153,7 @@ def lowp_conv2d(node: ir.Node) -> Operator:
       .kernel = {pair(kernel)},
       .stride = {pair(_numbers(node, "strides", 1))},
       .dilation = {pair(_numbers(node, "dilations", 1))},
-      .pad = {pair(_pads(node)[:2])},
+      .pad = {pair(pads_of(node)[:2])},
       {_zeros(given)}
       .after = {_rescale(node, given, given.pointer("residual"))},
       .workspace = workspace,
@@ -167,7 +167,7 @@ def lowp_conv2d(node: ir.Node) -> Operator:
         node.outputs,
         workspace=product((nbytes, batch)),
         parts=["lowp_conv2d"],
-        extents=_pads(node),
+        extents=pads_of(node),
         flops=2 * elements((*shape_of(out)[2:], *shape_of(weight), batch)),
     )
 
@@ -177,10 +177,6 @@ def _numbers(node: ir.Node, name: str, default: int) -> list[int]:
     return list(found) if found is not None else [default] * 4
 
 
-def _pads(node: ir.Node) -> list[Extent]:
-    return extents_in(node, "pads") or [0] * 4
-
-
 def _conv_workspace(node: ir.Node, x: ir.Value, weight: ir.Value) -> Extent:
     """Return the bytes of a copy of one image, with what the windows read around it."""
     (out,) = node.outputs
@@ -188,7 +184,7 @@ def _conv_workspace(node: ir.Node, x: ir.Value, weight: ir.Value) -> Extent:
     (channels, *extents), (outputs, *results) = shape_of(x)[1:], shape_of(out)[1:]
     assert isinstance(channels, int)
     strides, dilations = (_numbers(node, name, 1) for name in ("strides", "dilations"))
-    pads = [expression_of(pad) for pad in _pads(node)]
+    pads = [expression_of(pad) for pad in pads_of(node)]
     sides = []
     for d, (extent, result, kernel) in enumerate(
         zip(extents, results, shape_of(weight)[2:], strict=True)

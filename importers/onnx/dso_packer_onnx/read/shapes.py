@@ -13,40 +13,22 @@ from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
 from packer import ExportError
-from runtime.error import near_names, shown
+from runtime.error import shown
 
-from ..extent import Extent, identifier, parsed, product, symbols_of, value_at, written
+from ..extent import Extent, parsed, product, value_at, written
 from ..quiet import quiet
-from .constants import OpenElements, put_constants
+from .constants import put_constants
 from .equations import MOST, put_conditions
 from .exact import register_exact
-from .infer import Inference
-from .loops import take_branch
-from .types import Shape, Type, graphs_of, known_extents
+from .input_shapes import input_shapes
+from .passes import Passes, Sample, samples_of, value_of
+from .types import Shape, graphs_of, known_extents
 from .words import name_of_node, refusal, shape_text
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-# Values of the open extents, of the first and second symbol, and so on: two samples. A model may
-# refuse large ones, for a table is short, or small ones, for a window is large. They are so far
-# from each other that extents after strides of 32 differ.
-_SAMPLES = (
-    ((2, 3, 5, 7, 11, 13), (61, 113, 173, 229, 283, 347)),
-    ((2, 3, 5, 7, 11, 13), (3, 5, 7, 11, 13, 17)),
-    ((64, 128, 192, 256, 320, 384), (192, 320, 448, 576, 704, 832)),
-)
-# The third one: the first of these that the model takes.
-_THIRD = (
-    (128, 288, 544, 832, 1088, 1376),
-    (53, 41, 59, 37, 47, 43),
-    (8, 14, 10, 16, 6, 9),
-    (5, 7, 3, 2, 13, 11),
-)
-_MOST_SYMBOLS = len(_SAMPLES[0][0])
 _MOST_FACTORS = 3
-Given = tuple[int | str | None, ...]
-Sample = dict[str, int]
 
 
 def with_shapes(
@@ -74,117 +56,25 @@ def with_shapes(
         If the shapes do not fit a node, with its name; if a shape depends on data.
     """
     source = model.meta.get("source", "model")
-    inputs, changed = _input_shapes(model, _checked(model, shapes or {}, source), source)
+    inputs, changed = input_shapes(model, shapes or {}, source)
     made, passes = _inferred(model, inputs, changed, source)
     put_conditions(made, model.meta.get(MOST, {}))
     put_constants(made, passes.all, passes.open)
     return made
 
 
-class _Passes:
-    """The inference of a model for each sample of its open extents.
-
-    Parameters
-    ----------
-    model : ir.Model
-        The copy that gets the types; branches that are decided are taken in it.
-    inputs : mapping of str to tuple
-        The shape of each input.
-    changed : bool
-        Whether shapes of inputs are others than the declared ones.
-    samples : list
-        Values of the open extents.
-    """
-
-    def __init__(
-        self,
-        model: ir.Model,
-        inputs: Mapping[str, tuple[Extent, ...]],
-        changed: bool,
-        samples: list[Sample],
-    ) -> None:
-        self.inputs, self.samples, self._changed = inputs, samples, changed
-        self._model = model
-        self.all = [self._begun(sample) for sample in samples]
-        self.open = OpenElements()
-        self._run()
-
-    @property
-    def shapes(self) -> dict[ir.Value, list[Shape]]:
-        """The shapes of each value, one for each sample."""
-        return {key: [one.types[key].shape or () for one in self.all] for key in self.all[0].types}
-
-    def add(self) -> None:
-        """Infer one sample more, if the model takes one."""
-        import onnx_ir as ir
-
-        for values in _THIRD:
-            sample = dict(zip(self.samples[0], values, strict=False))
-            one, declared = self._begun(sample), self._declared(sample)
-            try:
-                for node in self._model.graph:
-                    one.step(node, ir.serde.serialize_node(node), declared)
-            except ExportError:
-                continue
-            self.all.append(one)
-            self.samples.append(sample)
-            return
-
-    def _begun(self, sample: Sample) -> Inference:
-        source = self._model.meta.get("source", "model")
-        bound = {key: _bound(shape, sample) for key, shape in self.inputs.items()}
-        return Inference(self._model, source, bound)
-
-    def _declared(self, sample: Sample) -> dict[ir.Value, Type]:
-        return {} if self._changed else _declared(self._model, sample)
-
-    def _run(self) -> None:
-        """Infer all nodes, for each sample; decided branches are taken."""
-        import onnx_ir as ir
-
-        declared = [self._declared(sample) for sample in self.samples]
-        for node in self._model.graph:  # it goes on with nodes that are put in after this one
-            if self._take_branch(node):
-                continue
-            proto = ir.serde.serialize_node(node)
-            for one, sample, known in zip(self.all, self.samples, declared, strict=True):
-                try:
-                    one.step(node, proto, known)
-                except ExportError as error:
-                    if len(self.all) == 1:
-                        raise
-                    values = ", ".join(f"{name} = {value}" for name, value in sample.items())
-                    text = f"{error.message}; this is with {values}"
-                    raise ExportError(text, path=error.path) from None
-            self.open.step(node, proto, [one.constants for one in self.all])
-
-    def _take_branch(self, node: ir.Node) -> bool:
-        """Replace an If whose condition is the same in every call; return True if it was one."""
-        if node.op_type != "If" or node.domain or node.inputs[0] in self.open.elements:
-            return False
-        conditions = {
-            bool(one.constants[node.inputs[0]].all()) if node.inputs[0] in one.constants else None
-            for one in self.all
-        }
-        condition = conditions.pop()
-        if conditions or condition is None:
-            return False
-        take_branch(self._model.graph, node, condition)
-        return True
-
-
 def _inferred(
     model: ir.Model, inputs: Mapping[str, tuple[Extent, ...]], changed: bool, source: str
-) -> tuple[ir.Model, _Passes]:
+) -> tuple[ir.Model, Passes]:
     """Return a copy of a model with types, by the first samples that it takes.
 
     Raises the error of the first ones if it takes none.
     """
     refused: ExportError | None = None
-    for samples in _samples(inputs, source):
+    for samples in samples_of(inputs, source):
         made = model.clone()
         try:
-            passes = _Passes(made, inputs, changed, samples)
+            passes = Passes(made, inputs, changed, samples)
             _put_types(made, passes, source)
         except ExportError as error:
             refused = refused or error
@@ -194,124 +84,7 @@ def _inferred(
     raise refused
 
 
-def _samples(inputs: Mapping[str, tuple[Extent, ...]], source: str) -> list[list[Sample]]:
-    """Return values of the open extents: pairs of samples, in none of which a value is twice."""
-    names = symbols_of(extent for shape in inputs.values() for extent in shape)
-    if len(names) > _MOST_SYMBOLS:
-        text = f"the inputs have {len(names)} open extents, expected at most {_MOST_SYMBOLS}"
-        raise refusal(source, f"{text}: {', '.join(names)}; give some of them by input_shapes")
-    if not names:
-        return [[{}]]
-    return [[dict(zip(names, values, strict=False)) for values in pair] for pair in _SAMPLES]
-
-
-def _bound(shape: Given, sample: Sample) -> tuple[int | None, ...]:
-    """Return a shape with the values of its names; None for an extent without."""
-    return tuple(None if one is None else _value_of(one, sample) for one in shape)
-
-
-def _value_of(extent: Extent, sample: Sample) -> int | None:
-    try:
-        return value_at(extent, sample)
-    except ValueError:  # a name, not an expression
-        return None
-
-
-def _checked(
-    model: ir.Model, shapes: Mapping[str, Sequence[int | str]], source: str
-) -> dict[str, Given]:
-    """Return the given shapes, after the check of names and ranks."""
-    inputs = {value.name: value for value in model.graph.inputs}
-    for name, shape in shapes.items():
-        if name not in inputs:
-            text = f"input_shapes: the model has no input {shown(name)}"
-            raise refusal(source, text + near_names(name, list(inputs)))
-        where = f"input_shapes: {shown(name)}"
-        is_list = isinstance(shape, Sequence) and not isinstance(shape, str | bytes)
-        if not is_list or not all(_is_extent(extent) for extent in shape):
-            text = f"{where}, expected extents of at least 0 or names, found {shown(shape)}"
-            raise refusal(source, text)
-        declared = inputs[name].shape
-        if declared is not None and len(declared) != len(shape):
-            wanted = known_extents(declared)
-            text = f"{where}, expected {len(declared)} axes as in {shape_text(wanted)}"
-            raise refusal(source, f"{text}, found {shape_text(shape)}")
-    return {name: tuple(shape) for name, shape in shapes.items()}
-
-
-def _is_extent(extent: object) -> bool:
-    return isinstance(extent, str) or (
-        isinstance(extent, int) and not isinstance(extent, bool) and extent >= 0
-    )
-
-
-def _input_shapes(
-    model: ir.Model, given: dict[str, Given], source: str
-) -> tuple[dict[str, tuple[Extent, ...]], bool]:
-    """Return the shape of each input, and whether one differs from the declared shape."""
-    declared = {value.name: known_extents(value.shape) for value in model.graph.inputs}
-    names: dict[str, int | str] = {}
-    changed = False
-    for key, shape in given.items():
-        for old, new in zip(declared[key] or (), shape, strict=False):
-            changed |= isinstance(old, int) and old != new
-            if isinstance(old, str) and new is not None and names.setdefault(old, new) != new:
-                text = f"input_shapes: {shown(key)}: extent {shown(old)}, expected {names[old]} as"
-                raise refusal(source, f"{text} given before, found {new}")
-    shapes: dict[str, Given] = {}
-    for key, known in declared.items():
-        shape_ = given.get(key, known)
-        if shape_ is None:
-            text = f"input {shown(key)} has no shape, expected one; give it by input_shapes"
-            raise refusal(source, text)
-        # A name that one input was given an extent for has it in the others too.
-        shapes[key] = tuple(names.get(one, one) if isinstance(one, str) else one for one in shape_)
-    return _named(shapes), changed
-
-
-def _named(shapes: Mapping[str, Given]) -> dict[str, tuple[Extent, ...]]:
-    """Return shapes whose open extents are expressions of identifiers."""
-    texts = [e for shape in shapes.values() for e in shape if isinstance(e, str)]
-    plain = {text for text in texts if text.isascii() and text.isidentifier()}
-    made: dict[str, str] = {text: identifier(text, ()) for text in sorted(plain)}
-    for text in texts:
-        if text not in made:
-            made[text] = _expression(text, made) or identifier(text, list(made.values()))
-    found: dict[str, tuple[Extent, ...]] = {}
-    for key, shape in shapes.items():
-        extents: list[Extent] = []
-        for axis, extent in enumerate(shape):
-            if extent is None:
-                extents.append(identifier(f"{key}_{axis}", list(made.values())))
-            else:
-                extents.append(made[extent] if isinstance(extent, str) else extent)
-        found[key] = tuple(extents)
-    return found
-
-
-def _expression(text: str, names: Mapping[str, str]) -> str | None:
-    """Return a text of a model that is an expression of other names; None for a name."""
-    try:
-        expression = parsed(text)
-    except ValueError:
-        return None
-    is_known = all(symbol.name in names for symbol in expression.free_symbols)
-    return str(expression) if is_known else None
-
-
-def _declared(model: ir.Model, sample: Sample) -> dict[ir.Value, Type]:
-    """Return the types that the model declares for outputs of nodes."""
-    found = {}
-    for node in model.graph:
-        for value in node.outputs:
-            if value.dtype is not None:
-                extents = known_extents(value.shape)
-                shape = None if extents is None else _bound(extents, sample)
-                found[value] = Type(int(value.dtype), shape)
-    return found
-
-
-def _put_types(model: ir.Model, passes: _Passes, source: str) -> None:
+def _put_types(model: ir.Model, passes: Passes, source: str) -> None:
     """Put the inferred types into the values of a model."""
     import onnx_ir as ir
 
@@ -354,7 +127,7 @@ def _calculate(model: ir.Model, known: Mapping[ir.Value, ir.Shape]) -> None:
 
 
 def _shape(
-    value: ir.Value, found: Sequence[Shape], passes: _Passes, guesses: bool
+    value: ir.Value, found: Sequence[Shape], passes: Passes, guesses: bool
 ) -> ir.Shape | None:
     """Return the shape that has some extents for the samples; None if there is no such one.
 
@@ -402,7 +175,7 @@ def _extent(
 
 
 def _fits(extent: Extent, sizes: tuple[int | None, ...], samples: Sequence[Sample]) -> bool:
-    return tuple(_value_of(extent, sample) for sample in samples) == sizes
+    return tuple(value_of(extent, sample) for sample in samples) == sizes
 
 
 def _products(sizes: tuple[int | None, ...], samples: Sequence[Sample]) -> Iterator[Extent]:

@@ -62,9 +62,7 @@ def raise_sequences(model: ir.Model) -> int:
     A Reshape is left before and after them.
     """
     found = dict.fromkeys(node for node in model.graph if _is_window(node))
-    for node in [*found]:
-        found.update(dict.fromkeys(other for other in _adjacent(node) if _is_each(other)))
-    waiting = [node for node in found if not _is_window(node)]
+    waiting = [*found]
     while waiting:
         for node in _adjacent(waiting.pop()):
             if node not in found and _is_each(node):

@@ -1,0 +1,166 @@
+"""The inference of a model for samples of its open extents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from packer import ExportError
+
+from ..extent import Extent, symbols_of, value_at
+from .constants import OpenElements
+from .infer import Inference
+from .loops import take_branch
+from .types import Shape, Type, known_extents
+from .words import refusal
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from .input_shapes import Given
+
+Sample = dict[str, int]
+# Values of the open extents, of the first and second symbol, and so on: two samples. A model may
+# refuse large ones, for a table is short, or small ones, for a window is large. They are so far
+# from each other that extents after strides of 32 differ.
+_SAMPLES = (
+    ((2, 3, 5, 7, 11, 13), (61, 113, 173, 229, 283, 347)),
+    ((2, 3, 5, 7, 11, 13), (3, 5, 7, 11, 13, 17)),
+    ((64, 128, 192, 256, 320, 384), (192, 320, 448, 576, 704, 832)),
+)
+# The third one: the first of these that the model takes.
+_THIRD = (
+    (128, 288, 544, 832, 1088, 1376),
+    (53, 41, 59, 37, 47, 43),
+    (8, 14, 10, 16, 6, 9),
+    (5, 7, 3, 2, 13, 11),
+)
+_MOST_SYMBOLS = len(_SAMPLES[0][0])
+
+
+class Passes:
+    """The inference of a model for each sample of its open extents.
+
+    Parameters
+    ----------
+    model : ir.Model
+        The copy that gets the types; branches that are decided are taken in it.
+    inputs : mapping of str to tuple
+        The shape of each input.
+    changed : bool
+        Whether shapes of inputs are others than the declared ones.
+    samples : list
+        Values of the open extents.
+    """
+
+    def __init__(
+        self,
+        model: ir.Model,
+        inputs: Mapping[str, tuple[Extent, ...]],
+        changed: bool,
+        samples: list[Sample],
+    ) -> None:
+        self.inputs, self.samples, self._changed = inputs, samples, changed
+        self._model = model
+        self.all = [self._begun(sample) for sample in samples]
+        self.open = OpenElements()
+        self._run()
+
+    @property
+    def shapes(self) -> dict[ir.Value, list[Shape]]:
+        """The shapes of each value, one for each sample."""
+        return {key: [one.types[key].shape or () for one in self.all] for key in self.all[0].types}
+
+    def add(self) -> None:
+        """Infer one sample more, if the model takes one."""
+        import onnx_ir as ir
+
+        for values in _THIRD:
+            sample = dict(zip(self.samples[0], values, strict=False))
+            one, declared = self._begun(sample), self._declared(sample)
+            try:
+                for node in self._model.graph:
+                    one.step(node, ir.serde.serialize_node(node), declared)
+            except ExportError:
+                continue
+            self.all.append(one)
+            self.samples.append(sample)
+            return
+
+    def _begun(self, sample: Sample) -> Inference:
+        source = self._model.meta.get("source", "model")
+        bound = {key: _bound(shape, sample) for key, shape in self.inputs.items()}
+        return Inference(self._model, source, bound)
+
+    def _declared(self, sample: Sample) -> dict[ir.Value, Type]:
+        return {} if self._changed else _declared(self._model, sample)
+
+    def _run(self) -> None:
+        """Infer all nodes, for each sample; decided branches are taken."""
+        import onnx_ir as ir
+
+        declared = [self._declared(sample) for sample in self.samples]
+        for node in self._model.graph:  # it goes on with nodes that are put in after this one
+            if self._take_branch(node):
+                continue
+            proto = ir.serde.serialize_node(node)
+            for one, sample, known in zip(self.all, self.samples, declared, strict=True):
+                try:
+                    one.step(node, proto, known)
+                except ExportError as error:
+                    if len(self.all) == 1:
+                        raise
+                    values = ", ".join(f"{name} = {value}" for name, value in sample.items())
+                    text = f"{error.message}; this is with {values}"
+                    raise ExportError(text, path=error.path) from None
+            self.open.step(node, proto, [one.constants for one in self.all])
+
+    def _take_branch(self, node: ir.Node) -> bool:
+        """Replace an If whose condition is the same in every call; return True if it was one."""
+        if node.op_type != "If" or node.domain or node.inputs[0] in self.open.elements:
+            return False
+        conditions = {
+            bool(one.constants[node.inputs[0]].all()) if node.inputs[0] in one.constants else None
+            for one in self.all
+        }
+        condition = conditions.pop()
+        if conditions or condition is None:
+            return False
+        take_branch(self._model.graph, node, condition)
+        return True
+
+
+def samples_of(inputs: Mapping[str, tuple[Extent, ...]], source: str) -> list[list[Sample]]:
+    """Return values of the open extents: pairs of samples, in none of which a value is twice."""
+    names = symbols_of(extent for shape in inputs.values() for extent in shape)
+    if len(names) > _MOST_SYMBOLS:
+        text = f"the inputs have {len(names)} open extents, expected at most {_MOST_SYMBOLS}"
+        raise refusal(source, f"{text}: {', '.join(names)}; give some of them by input_shapes")
+    if not names:
+        return [[{}]]
+    return [[dict(zip(names, values, strict=False)) for values in pair] for pair in _SAMPLES]
+
+
+def _bound(shape: Given, sample: Sample) -> tuple[int | None, ...]:
+    """Return a shape with the values of its names; None for an extent without."""
+    return tuple(None if one is None else value_of(one, sample) for one in shape)
+
+
+def value_of(extent: Extent, sample: Sample) -> int | None:
+    """Return an extent for a sample; None for a name that it does not have."""
+    try:
+        return value_at(extent, sample)
+    except ValueError:  # a name, not an expression
+        return None
+
+
+def _declared(model: ir.Model, sample: Sample) -> dict[ir.Value, Type]:
+    """Return the types that the model declares for outputs of nodes."""
+    found = {}
+    for node in model.graph:
+        for value in node.outputs:
+            if value.dtype is not None:
+                extents = known_extents(value.shape)
+                shape = None if extents is None else _bound(extents, sample)
+                found[value] = Type(int(value.dtype), shape)
+    return found
