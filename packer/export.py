@@ -22,8 +22,7 @@ from .files.chunks import with_header
 from .files.output import refuse_output_among_inputs, replacing
 from .files.progress import Progress, made_of, output_of, silent, sources_of
 from .host_code import functions_with_constants, library_options, ready_functions, save, save_glue
-from .levels.choice import find_levels
-from .levels.note import speed_notes
+from .levels.asked import choose_levels
 from .link import Code, Link, code_file, embed_and_link, write_data
 from .modules.host import CodeFile, HostModule, as_host_module
 from .output import Build, Output, given
@@ -166,10 +165,11 @@ def export_library(
         tools.names[str(workspace.output)] = str(path)
         has_code = bool(hosts or addons or options or fcompile or fpack_imports)
         triple = linker.triple(build.target, may_be_missing=not has_code)
-        levels = find_levels(build.cpu, target := find_target(triple))
+        target = find_target(triple)
+        levels, notes = choose_levels(build.cpu, target, module, hosts, linker)
         options = [*options, *library_options(hosts, made, allowed)]
         link = Link(linker, target, naming, workspace.directory, options, addons, levels)
-        for note in (*unread_by_tvm(module, format), *speed_notes(module, target, levels)):
+        for note in (*unread_by_tvm(module, format), *notes):
             tools.show(f"packer: note: {note}")
         files = save(hosts, link, step)
         functions = declared_functions(hosts, entry)

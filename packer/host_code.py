@@ -46,10 +46,10 @@ def save(hosts: Sequence[HostModule], link: Link, step: Progress = silent) -> li
     words = link.linker.object_format, link.target
     levels, folder = link.levels.levels, link.folder
     files = [
-        host.write_levels(folder / f"lib{i}", *words, levels)
+        host.write_levels(folder / stem, *words, levels)
         if levels
-        else host.write_code(folder / f"lib{i}", *words)
-        for i, host in enumerate(hosts)
+        else host.write_code(folder / stem, *words)
+        for stem, host in _stems(hosts).items()
     ]
     link.use(files)
     link.build_levels()
@@ -58,6 +58,15 @@ def save(hosts: Sequence[HostModule], link: Link, step: Progress = silent) -> li
     for note in link.levels.notes:
         step(f"{levels[0].name} only: {note}")
     return files
+
+
+def _stems(hosts: Sequence[HostModule]) -> dict[str, HostModule]:
+    """Return the module of each file name, without suffixes."""
+    stems: dict[str, HostModule] = {}
+    for index, host in enumerate(hosts):
+        is_free = host.stem and host.stem not in stems
+        stems[host.stem if is_free else f"lib{index}"] = host
+    return stems
 
 
 def ready_functions(files: Sequence[CodeFile]) -> list[str]:

@@ -74,7 +74,7 @@ def _export(arguments: argparse.Namespace) -> None:
             ),
             build=Build(
                 target=arguments.target or project.target,
-                cpu=arguments.cpu or project.cpu,
+                cpu=arguments.cpu or project.cpu or None,
                 embed=arguments.embed or project.embed,
                 cwd=project.folder,
                 jobs=arguments.jobs,

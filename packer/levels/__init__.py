@@ -1,7 +1,9 @@
 """CPU levels: host code compiled for several processors, in one library.
 
     table.py         `Level`: name, compiler option, LLVM cpu, features; the rows, lowest first
-    choice.py        find_levels(cpu, target, find_compiler) -> the levels of an export
+    choice.py        find_levels(cpu, target) -> the levels that a user names
+    asked.py         choose_levels: these, or the levels that importers ask for
+    note.py          mark_imported: what an importer asks for, and its notes
     lowest_only.py   why an object is linked at the lowest level only: constructors, thread-locals
     build.py         LevelBuild: the objects of each level -> one object, edited, and a dispatcher
     features.py      the words and bits of dso_cpu.h that a level needs

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runtime.error import ExportError
-
 from ..modules.host import CodeFile
 from ..toolchain.build import current_build
 from ..toolchain.linker import whole
@@ -43,13 +41,9 @@ class LinkLevels:
         return dump_record(self.levels[:1] if is_one else self.levels, self.notes)
 
     def compilations(self, file: CodeFile, job: Compilation) -> list[Compilation]:
-        """Return the compilations of a source: of a user's source one for each level.
-
-        Raises ExportError if its options name a processor.
-        """
+        """Return the compilations of a source: of a user's source one for each level."""
         if file.is_ours or not self.levels or file.language == "cu":
             return [job]
-        _refuse_processors(file)
         if len(self.levels) == 1:
             return [job._replace(options=(*job.options, *self.levels[0].options))]
         jobs = []
@@ -115,11 +109,3 @@ def merging(linker: Linker, options: Sequence[str]) -> Merge:
         linker.create_object(output, objects, options=[*words, *whole(archives)])
 
     return merge
-
-
-def _refuse_processors(file: CodeFile) -> None:
-    """Refuse options that compile for another processor than the level does."""
-    for option in file.options:
-        if option.startswith(("-march=", "-mcpu=")):
-            text = f"option {option!r} beside CPU levels, which are options of this kind"
-            raise ExportError(f"{file.name or file.path.name}: {text}; drop one of them")

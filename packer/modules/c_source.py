@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ..target import Target
     from ..toolchain.compiler import Language
 
+_OF_ONE_LEVEL = ("-march=", "-mcpu=", "-flto")
+
 
 class CSourceModule(HostModule):
     """Host code as source text.
@@ -178,6 +180,11 @@ class CSourceModule(HostModule):
         if fmt not in ("", self.fmt):
             super().save(path, fmt)
         Path(path).write_bytes(self.code)
+
+    @property
+    def one_level(self) -> str:
+        """The option that compiles for one processor, or to no machine code."""
+        return next((f"option {o!r}" for o in self.options if o.startswith(_OF_ONE_LEVEL)), "")
 
     def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
         """Write the source with its declarations after it."""

@@ -55,6 +55,13 @@ class HostModule(Module):
         The functions that are not exported, each with the reason.
     left_out_types : mapping of str to str
         The C declarations of these functions, as far as they are known.
+    stem : str
+        The name of the file that the code is written to, without a suffix, if no other module of
+        the tree has it. By it the object cache finds the object of another export. By default
+        files are numbered.
+    one_level : str
+        Why the code cannot be compiled for several CPU levels, such as ``option '-march=native'``;
+        empty if it can.
     """
 
     property_mask = DSO_EXPORTABLE
@@ -64,6 +71,12 @@ class HostModule(Module):
     is_complete = False
     left_out: Mapping[str, str] = MappingProxyType({})
     left_out_types: Mapping[str, str] = MappingProxyType({})
+    stem = ""
+
+    @property
+    def one_level(self) -> str:
+        """Code has no such reason unless its type knows one."""
+        return ""
 
     @abstractmethod
     def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:

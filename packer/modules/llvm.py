@@ -148,6 +148,11 @@ class LLVMModule(RunnableModule):
         fmt = fmt if fmt in _FORMATS else "o"
         Path(path).write_bytes(emit(self._module, fmt, self.target, self._processor))
 
+    @property
+    def one_level(self) -> str:
+        """The processor of the module, if it has one."""
+        return f"cpu {self._processor.cpu!r}" if self._processor.cpu else ""
+
     def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
         """Write the code as an object, or as the IR or assembly that the linker prefers."""
         triple = target.llvm
@@ -166,9 +171,6 @@ class LLVMModule(RunnableModule):
     ) -> CodeFile:
         """Write an object for the processor of each level."""
         del object_format
-        if cpu := self._processor.cpu:
-            text = f"{self!r}: cpu {cpu!r} of the module, and levels of the export"
-            raise ExportError(f"{text}; drop one of them", module=self.type_key)
         return self._variants(stem, target, {level: self._at(level) for level in levels})
 
     def _at(self, level: Level) -> LLVMModule:

@@ -111,4 +111,10 @@ def modules(*names: str, options: Sequence[str] = ()) -> list[CSourceModule]:
     >>> for part in packer.operators.modules("matmul"):
     ...     module.import_module(part)
     """
-    return [CSourceModule(path, options=options) for path in sources(*names)]
+    return [_module(path, options) for path in sources(*names)]
+
+
+def _module(path: Path, options: Sequence[str]) -> CSourceModule:
+    module = CSourceModule(path, options=options)
+    module.stem = f"dso_{path.stem}"
+    return module

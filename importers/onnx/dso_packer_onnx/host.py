@@ -63,12 +63,14 @@ def operator_modules(
     made = [_operator_module(operator, tuple(options)) for operator in distinct.values()]
     parts = sorted({part for operator in operators for part in operator.parts})
     sources = fast.sources(*parts) if parts else []
-    return made + [_shared(path.name, partial(CSourceModule, path)) for path in sources]
+    return made + [_shared(f"dso_{p.stem}", p, partial(CSourceModule, p)) for p in sources]
 
 
 def helper_module() -> CSourceModule:
     """Return the module of `COPY`."""
-    return _shared("helpers", partial(CSourceModule, _HELPERS, functions=_HELPER_TYPES))
+    return _shared(
+        "dso_helpers", _HELPERS, partial(CSourceModule, _HELPERS, functions=_HELPER_TYPES)
+    )
 
 
 _NUMBERS = """\
@@ -193,7 +195,7 @@ class Numbers:
             self.name: f"int64_t(int64_t index, {integers})",
             self.check_name: f"dso_status({integers})",
         }
-        return _shared(code, partial(CSourceModule, code, functions=types))
+        return _shared(self.name, code, partial(CSourceModule, code, functions=types))
 
 
 def declaration_of(operator: Operator) -> FunctionDeclaration:
@@ -219,12 +221,13 @@ def _operator_module(operator: Operator, options: tuple[str, ...]) -> CSourceMod
         functions = {operator.name: declaration}
         return CSourceModule(operator.code, functions=functions, include=include, options=options)
 
-    return _shared((operator.code, declaration.declaration, options), make)
+    return _shared(operator.name, (operator.code, declaration.declaration, options), make)
 
 
-def _shared(key: Hashable, make: Callable[[], CSourceModule]) -> CSourceModule:
+def _shared(stem: str, key: Hashable, make: Callable[[], CSourceModule]) -> CSourceModule:
     """Return the module that was made for a key, or make it."""
     found = _MADE.get(key)
     if found is None:
         found = _MADE[key] = make()
+        found.stem = stem
     return found

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from . import InputShapes
 
 _MAIN = "main"
+# An export without `cpu` compiles for these: for every processor, and for wider vectors.
+_LEVELS = ("x86-64-v1", "x86-64-v3", "x86-64-v4", "armv8-a", "armv8.2-a", "armv9-a")
 
 
 def make_tree(
@@ -61,7 +63,8 @@ def make_tree(
     record = graph_record(variants, functions, weights, folded)
     program.import_module(weights.module({KEY: record}))
     note = plain_loops_note(variants[0].operators)
-    mark_imported(program, "the model's code", *notes, *([note] if note else []))
+    notes = [*notes, *([note] if note else [])]
+    mark_imported(program, "the model's code", *notes, levels=_LEVELS)
     return program
 
 

@@ -96,7 +96,7 @@ def export(name: str, folder: Path) -> str:
     """Export a test; return ``""``, or why it was refused."""
     try:
         module, arrays = imported(name)
-        packer.export_library(module, folder / f"{name}.so")
+        packer.export_library(module, folder / f"{name}.so", build=packer.Build(cpu=()))
         inputs = [node_data.packed(array)._asdict() for array in arrays]
     except PackerError as error:
         return f"refused: {cause_of(error)}"

@@ -258,7 +258,8 @@ def make(seed: int, number: int) -> onnx.ModelProto:
 
 def check(model: onnx.ModelProto, folder: Path) -> str:
     """Compare a model for each shape; return what differs."""
-    library = packer.export_library(packer.from_onnx(model, options=["-O1"]), folder / "m.so")
+    made = packer.from_onnx(model, options=["-O1"])
+    library = packer.export_library(made, folder / "m.so", build=packer.Build(cpu=()))
     main = runtime.load(library)["main"]
     reference = ReferenceEvaluator(model)
     for a, b in SHAPES:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import subprocess
 from pathlib import Path
 
@@ -132,9 +131,8 @@ def test_c_files_and_the_model_are_one_library(tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text("int twice(int x) { return 2 * x; }")
     words = ["export", "m.so", "a.c", "--onnx", "m.onnx", "--dynamic", "batch", "-O1"]
     run = subprocess.run([*COMMAND, *words], cwd=tmp_path, capture_output=True, text=True)
-    note = "the model's code is for every x86-64; --cpu x86-64-v2,x86-64-v3,x86-64-v4 makes it"
     assert run.returncode == 0
-    assert note in run.stderr or platform.machine() != "x86_64"
+    assert "CPU level" not in run.stderr
     library = runtime.load(tmp_path / "m.so")
     assert library["twice"](21) == 42
     check(network(), library, arguments(2))

@@ -35,7 +35,8 @@ def lowered(text: str) -> list[Operator]:
 
 def loaded(text: str, path: Path, **options: object) -> runtime.Module:
     """The library of a model."""
-    return runtime.load(packer.export_library(packer.from_onnx(parsed(text), **options), path))
+    made = packer.from_onnx(parsed(text), **options)
+    return runtime.load(packer.export_library(made, path, build=packer.Build(cpu=())))
 
 
 def test_equal_nodes_are_one_function() -> None:

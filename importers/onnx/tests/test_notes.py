@@ -18,7 +18,7 @@ from .small_models import model, node, ones, unknown, value, weight
 is_x86 = pytest.mark.skipif(
     not native_triple().startswith("x86_64"), reason="levels of x86-64 are named"
 )
-LEVELS = "the model's code is for every x86-64; --cpu x86-64-v2,x86-64-v3,x86-64-v4 makes it"
+LEVELS = ["x86-64-v1", "x86-64-v3", "x86-64-v4"]
 
 
 def network() -> Any:
@@ -33,9 +33,8 @@ def network() -> Any:
     return model(nodes, [value("x", 5, 1, 64)], [unknown("most")], weights)
 
 
-@is_x86
 def test_python_says_what_the_command_line_says(tmp_path: Path, capfd) -> None:
-    """On stderr, or to the progress; with a level nothing is missing."""
+    """On stderr, or to the progress."""
     (tmp_path / "m.onnx").write_bytes(network().SerializeToString())
     command = [sys.executable, "-m", "packer", "export", tmp_path / "a.so"]
     command += ["--onnx", tmp_path / "m.onnx"]
@@ -43,11 +42,23 @@ def test_python_says_what_the_command_line_says(tmp_path: Path, capfd) -> None:
     said = [line for line in done.stderr.splitlines() if line.startswith("packer: note: ")]
     packer.export_library(packer.from_onnx(network()), tmp_path / "b.so")
     assert capfd.readouterr().err.splitlines() == said
-    assert any(LEVELS in line for line in said)
-    packer.export_library(
-        packer.from_onnx(network()), tmp_path / "c.so", build=packer.Build(cpu="x86-64-v3")
-    )
-    assert LEVELS not in capfd.readouterr().err
+    assert any("plain loops" in line for line in said)
+
+
+@is_x86
+def test_models_have_levels_that_strict_policies_accept(tmp_path: Path, capfd) -> None:
+    """Unless `cpu` names others, or an option can compile for one only."""
+    made = packer.from_onnx(network())
+    path = packer.export_library(made, tmp_path / "a.so")
+    assert [*packer.inspect_library(path).cpu.levels] == LEVELS
+    strict = [sys.executable, "-m", "packer", "check", "--policy", "strict", path]
+    assert subprocess.run(strict, capture_output=True).returncode == 0
+    packer.export_library(made, path, build=packer.Build(cpu="x86-64-v3"))
+    assert [*packer.inspect_library(path).cpu.levels] == ["x86-64-v3"]
+    assert "CPU level" not in capfd.readouterr().err
+    packer.export_library(packer.from_onnx(network(), options=["-march=x86-64-v2"]), path)
+    assert packer.inspect_library(path).cpu is None
+    assert "has option '-march=x86-64-v2'" in capfd.readouterr().err
 
 
 def test_operators_in_plain_loops_are_listed_with_their_share(tmp_path: Path, capfd) -> None:

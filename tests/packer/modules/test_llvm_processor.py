@@ -174,7 +174,7 @@ def test_malformed_options_are_refused(options, message) -> None:
 
 
 def test_an_object_for_each_level(tmp_path) -> None:
-    """Own features are added to each level's; an own processor contradicts the levels."""
+    """Own features are added to each level's."""
     levels, target = list(levels_of("x86_64").values())[1:], find_target("x86_64-linux-gnu")
     module = packer.LLVMModule(PLAIN, features="-prefer-256-bit", **X86)
     written = module.write_levels(tmp_path / "lib0", "o", target, levels)
@@ -185,5 +185,10 @@ def test_an_object_for_each_level(tmp_path) -> None:
     assert "zmm" not in v3
     assert "zmm" in v4
     assert module.get_source("s") == assembly(features="-prefer-256-bit")
-    with pytest.raises(packer.ExportError, match=r"cpu 'znver4' of the module.* drop one"):
-        packer.LLVMModule(PLAIN, cpu="znver4").write_levels(tmp_path / "lib1", "o", target, levels)
+
+
+def test_a_processor_contradicts_the_levels(tmp_path) -> None:
+    """One of them must be dropped."""
+    module = packer.LLVMModule(PLAIN, cpu="znver4", **X86)
+    with pytest.raises(packer.ExportError, match=r"cpu 'znver4' beside CPU levels.* drop one"):
+        packer.export_library(module, tmp_path / "a.so", build=packer.Build(cpu="x86-64-v3"))
