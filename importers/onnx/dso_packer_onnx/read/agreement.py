@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .tensors import MOST_AXES
 from .types import Type
+from .windows import wrong_scale, wrong_window
 from .words import shape_text
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def disagreement(
     if node.op_type == "Gather" and node.inputs[1] in constants:
         return _gather(node, known, constants[node.inputs[1]])
     rule = _RULES.get(node.op_type)
-    return rule(node, known) if rule is not None else None
+    found = rule(node, known) if rule is not None else None
+    return found or wrong_window(node, types) or wrong_scale(node, constants)
 
 
 def _equal(name: str, found: Shape | None, expected: Sequence[int]) -> str | None:
