@@ -53,11 +53,47 @@ def expression_of(extent: Extent) -> Any:
     return parsed(extent) if isinstance(extent, str) else extent
 
 
+def rounded_down(expression: Any) -> Any:
+    """Return the greatest integer that is not more.
+
+    ``floor((floor(u) + n) / m)`` becomes ``floor((u + n) / m)``: extents after several windows stay
+    short.
+    """
+    import sympy
+
+    numerator, denominator = sympy.together(expression).as_numer_denom()
+    terms = sympy.Add.make_args(sympy.expand(numerator))
+    inner = [term for term in terms if isinstance(term, sympy.floor)]
+    if len(inner) == 1 and denominator.is_Integer and all(term.is_integer for term in terms):
+        terms = (*(term for term in terms if term is not inner[0]), inner[0].args[0])
+    return sympy.floor(sympy.expand(sympy.Add(*terms) / denominator))
+
+
 def rounded_up(expression: Any) -> Any:
     """Return the least integer that is not less; texts of extents have ``floor`` only."""
     import sympy
 
+    numerator, denominator = sympy.together(expression).as_numer_denom()
+    if numerator.is_integer and denominator.is_Integer:
+        return rounded_down((numerator + denominator - 1) / denominator)
     return -sympy.floor(-expression)
+
+
+def flattened(expression: Any) -> Any:
+    """Return an expression with each ``floor`` as `rounded_down` has it."""
+    import sympy
+
+    return sympy.sympify(expression).replace(sympy.floor, rounded_down)
+
+
+def greater(a: Any, b: Any) -> Any:
+    """Return the greater of two expressions: one of them, if it is so in every call."""
+    import sympy
+
+    found = bounds_of(written(sympy.expand(a - b)))
+    if found is None or found[0] < 0 < found[1]:
+        return sympy.Max(a, b)
+    return a if found[0] >= 0 else b
 
 
 def product(extents: Iterable[Extent]) -> Extent:
@@ -128,6 +164,61 @@ def _integer(value: int | None) -> Any:
     import sympy
 
     return sympy.Integer(value)
+
+
+def bounds_of(extent: Extent) -> tuple[int, int] | None:
+    """Return the least and the greatest value of an extent, or numbers beyond them.
+
+    None if it has no bounds, or none that are found: by taking each ``floor`` for its argument less
+    a fraction.
+    """
+    import sympy
+
+    found = _bounds(sympy.sympify(expression_of(extent)))
+    if found is None or found[0]:
+        return None
+    return int(sympy.ceiling(found[1])), int(sympy.floor(found[2]))
+
+
+def _bounds(expression: Any) -> tuple[Any, Any, Any] | None:
+    """Return a part with symbols, and the least and greatest rest."""
+    import sympy
+
+    if expression.is_Rational:
+        return sympy.Integer(0), expression, expression
+    if expression.is_Symbol:
+        return expression, sympy.Integer(0), sympy.Integer(0)
+    parts = [_bounds(arg) for arg in expression.args]
+    if isinstance(expression, sympy.floor) and parts[0] is not None:
+        varied, least, greatest = parts[0]
+        numerator, denominator = sympy.together(expression.args[0]).as_numer_denom()
+        if not (numerator.is_integer and denominator.is_Integer):
+            return None
+        return _of_integer(varied, least - 1 + sympy.Integer(1) / denominator, greatest)
+    if isinstance(expression, sympy.Mul) and expression.args[0].is_Rational:
+        rest = _bounds(sympy.Mul(*expression.args[1:]))
+        if rest is None:
+            return None
+        ends = sorted(expression.args[0] * end for end in rest[1:])
+        return expression.args[0] * rest[0], ends[0], ends[1]
+    if None in parts:
+        return None
+    varied, least, greatest = zip(*(part for part in parts if part is not None), strict=True)
+    if isinstance(expression, sympy.Add):
+        return _of_integer(sympy.expand(sum(varied)), sum(least), sum(greatest))
+    if isinstance(expression, sympy.Max | sympy.Min) and not any(varied):
+        choose = max if isinstance(expression, sympy.Max) else min
+        return sympy.Integer(0), choose(least), choose(greatest)
+    return None
+
+
+def _of_integer(varied: Any, least: Any, greatest: Any) -> tuple[Any, Any, Any]:
+    """Round the bounds of an integer, if no symbol is beside them."""
+    import sympy
+
+    if varied:
+        return varied, least, greatest
+    return varied, sympy.ceiling(least), sympy.floor(greatest)
 
 
 def parameter(name: str) -> str:

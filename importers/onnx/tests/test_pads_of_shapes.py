@@ -37,6 +37,19 @@ same (float[b, 3, h, w] x, float[4, 3, 3, 3] weight) => (float[b, 4, p, q] y)
 }"""
 
 
+def test_pads_of_open_extents_are_expressions(tmp_path: Path) -> None:
+    """Of one library for images of any size; odd and even ones have other pads."""
+    model = onnx.parser.parse_model(TEXT)
+    weight = np.random.default_rng(1).normal(size=(4, 3, 3, 3)).astype(np.float32)
+    made = packer.from_onnx(model)
+    main = runtime.load(packer.export_library(made, tmp_path / "m.so"))["main"]
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for shape in ((1, 3, 33, 20), (2, 3, 7, 4), (1, 3, 3, 64)):
+        x = np.random.default_rng(shape[2]).normal(size=shape).astype(np.float32)
+        (expected,) = session.run(None, {"x": x, "weight": weight})
+        np.testing.assert_allclose(main(x, weight).numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("dynamic", [[], ["b"]])
 def test_pads_of_a_shape_are_constants(dynamic: list[str], tmp_path: Path) -> None:
     """Through Slice, Cast, Ceil, Clip and Concat, with a fixed and a symbolic batch."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from .elementwise import elementwise
 from .images import concat, conv2d, interleave, pooling, reorder, resize
 from .lowp import lowp_conv2d, lowp_matmul
+from .open.windows import computed_pad
 from .quantize import dequantize, dynamic_quantize, quantize
 from .recurrent_layer import recurrent
 from .rows import attention, matmul, normalize
@@ -30,6 +31,7 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "LowpConv": lowp_conv2d,
     "LowpMatMul": lowp_matmul,
     "Normalize": normalize,
+    "Pad": computed_pad,
     "Pooling": pooling,
     "Quantize": quantize,
     "Recurrent": recurrent,

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from .infer import Inference
 
 # The elements of their output are elements of their first input, or of all for Concat.
-_MOVES = {"Cast", "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split"}
-_MOVES |= {"Squeeze", "Tile", "Transpose", "Unsqueeze"}
+MOVES = {"Cast", "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split"}
+MOVES |= {"Squeeze", "Tile", "Transpose", "Unsqueeze"}
 _EACH = {"Add", "And", "Div", "Equal", "Max", "Min", "Mod", "Mul", "Or", "Sub", "Where"}
 
 
@@ -66,7 +66,7 @@ class OpenElements:
             return whole & numpy.logical_or.reduce(numpy.broadcast_arrays(whole & False, *masks))
         data = node.inputs if node.op_type == "Concat" else node.inputs[:1]
         others = [value for value in node.inputs if value not in data]
-        if node.op_type in _MOVES and not any(value in self.elements for value in others):
+        if node.op_type in MOVES and not any(value in self.elements for value in others):
             given = {
                 value: self.elements.get(value, numpy.zeros(values[value].shape, bool))
                 for value in data

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from ..extent import Extent, expression_of, rounded_up, written
+from ..extent import Extent, expression_of, rounded_down, rounded_up, total, written
+from .numbers import numbers_of
 from .types import known_extents
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def register_exact() -> None:
         ("AveragePool", 2, _windows),
         ("MaxPool", 2, _windows),
         ("LpPool", 2, _windows),
+        ("Pad", 13, _padded),
+        ("Resize", 13, _resized),
     ):
         theirs = registry.get("", kind, since - 1)
         assert theirs is not None
@@ -103,8 +106,35 @@ def _windows(node: ir.Node, before: Sequence[Extent | None]) -> list[Extent | No
             last = min(room + step - length, pads[axis])
             count = rounded_up(sympy.Rational(1, step) * (length + last))
         else:
-            count = sympy.floor(sympy.Rational(1, step) * room) + 1
+            count = rounded_down(sympy.Rational(1, step) * room) + 1
         found.append(written(count))
+    return found
+
+
+def _padded(node: ir.Node, before: Sequence[Extent | None]) -> list[Extent | None] | None:
+    """Return the extents after pads that are numbers, or follow from open extents."""
+    pads, axes = numbers_of(node.inputs[1]), _numbers([*node.inputs, None, None][3])
+    if pads is None or (axes is None and len(node.inputs) > 3 and node.inputs[3] is not None):
+        return None
+    found = [*before]
+    named = axes if axes is not None else range(len(before))
+    for index, axis in enumerate(named):
+        extent = before[axis]
+        if extent is not None:
+            found[axis] = total([extent, pads[index], pads[index + len(pads) // 2]])
+    return found
+
+
+def _resized(node: ir.Node, before: Sequence[Extent | None]) -> list[Extent | None] | None:
+    """Return the extents after a Resize to sizes."""
+    sizes = numbers_of([*node.inputs, None, None, None][3])
+    policy = node.attributes.get_string("keep_aspect_ratio_policy", "stretch")
+    if sizes is None or policy != "stretch":
+        return None
+    found = [*before]
+    axes = node.attributes.get_ints("axes") or range(len(before))
+    for axis, size in zip(axes, sizes, strict=True):
+        found[axis] = size
     return found
 
 

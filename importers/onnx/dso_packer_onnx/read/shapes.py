@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from packer import ExportError
 from runtime.error import shown
 
-from ..extent import Extent, parsed, product, value_at, written
+from ..extent import Extent, flattened, parsed, product, value_at, written
 from ..quiet import quiet
 from .constants import put_constants
 from .equations import MOST, put_conditions
@@ -163,7 +163,7 @@ def _extent(
 ) -> Extent | None:
     """Return the extent that has some sizes for the samples: of `nearby` ones, or a product."""
     if calculated is not None and _fits(calculated, sizes, samples):
-        return written(parsed(calculated)) if isinstance(calculated, str) else calculated
+        return written(flattened(parsed(calculated))) if isinstance(calculated, str) else calculated
     if nearby is None:
         return None
     if len({*sizes}) == 1:

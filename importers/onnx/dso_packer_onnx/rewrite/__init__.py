@@ -42,6 +42,7 @@ from .linear import sink_views, split_products
 from .matmul import fuse_gemm, fuse_matmul
 from .moments import fuse_group_normalization, fuse_moments, fuse_row_factors
 from .normalize import fuse_normalize, turn_softmax
+from .pads import fuse_computed_pads
 from .pooling import fuse_pooling
 from .quantized import fuse_dequantized, fuse_quantized_result, move_integers
 from .record import summary
@@ -53,6 +54,7 @@ from .transposed import fuse_transposed_conv, move_activations
 
 REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     inline_functions,
+    fuse_computed_pads,
     raise_sequences,
     fuse_dequantized,
     fold_constants,

@@ -6,8 +6,10 @@ from typing import Any
 
 import onnx_ir as ir
 
+from ..extent import Extent, bounds_of, pads_of, total
 from .graph import (
     DSO,
+    attribute,
     dims,
     is_constant,
     is_float32,
@@ -77,12 +79,24 @@ def fuse_pad(model: ir.Model) -> int:
         assert padded is not None
         pad = padded.producer()
         zeros = image_pads(pad)
-        pads = node.attributes["pads"]
-        if pad is None or zeros is None or pads.type != ir.AttributeType.INTS:
+        if pad is None or zeros is None:
             continue
-        sums = [a + b for a, b in zip(pads.as_ints(), zeros, strict=True)]
-        node.attributes["pads"] = ir.AttrInt64s("pads", sums)
+        weight, dilations = dims(node.inputs[1]), node.attributes.get_ints("dilations") or (1, 1)
+        reaches = [(k - 1) * d for k, d in zip((weight or ())[2:], dilations, strict=True)] * 2
+        sums = [total(pair) for pair in zip(pads_of(node), zeros, strict=True)]
+        if not all(
+            isinstance(one, int) or _is_in_window(one, reach)
+            for one, reach in zip(sums, reaches, strict=True)
+        ):
+            continue
+        node.attributes["pads"] = attribute("pads", sums)
         node.replace_input_with(0, pad.inputs[0])
         remove_unused(pad)
         count += 1
     return count
+
+
+def _is_in_window(pad: Extent, reach: object) -> bool:
+    """Return True if no call has a negative pad, or one that is larger than the window."""
+    found = bounds_of(pad)
+    return isinstance(reach, int) and found is not None and found[0] >= 0 and found[1] <= reach

@@ -176,7 +176,7 @@ def new_node(
     domain: str = "",
 ) -> ir.Node:
     """Make a node with one output, of the type of `like` or of `shape` and `dtype`."""
-    made = [_attribute(key, value) for key, value in (attributes or {}).items()]
+    made = [attribute(key, value) for key, value in (attributes or {}).items()]
     node = ir.Node(domain, kind, inputs, made, name=name)
     (output,) = node.outputs
     if like is not None:
@@ -187,7 +187,7 @@ def new_node(
     return node
 
 
-def _attribute(name: str, value: Any) -> ir.Attr:
+def attribute(name: str, value: Any) -> ir.Attr:
     """Make an attribute; ir.node does the same with checks that take most of a rewrite's time."""
     if isinstance(value, ir.Attr):
         return value

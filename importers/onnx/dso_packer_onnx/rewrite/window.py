@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import onnx_ir as ir
 
-from ..extent import Extent, expression_of, rounded_up, written
-from .graph import Dim, dims, ints, is_node, optional, scalar
+from ..extent import Extent, expression_of, pads_of, rounded_up, written
+from .graph import DSO, Dim, dims, ints, is_node, optional, scalar
 
 
 class Window(NamedTuple):
@@ -68,8 +68,13 @@ def _expression(extent: Dim) -> Any:
     return expression_of(extent if isinstance(extent, int) else str(extent.value))
 
 
-def image_pads(node: ir.Node | None) -> list[int] | None:
-    """Return the pads of a Pad node that adds zeros around images only; else None."""
+def image_pads(node: ir.Node | None) -> list[Extent] | None:
+    """Return the pads of a node that adds zeros around images only; else None."""
+    if node is not None and is_node(node, "Pad", domain=DSO):
+        fill, computed = optional(node, 1), pads_of(node)
+        is_around = len(computed) == 8 and not any(computed[:2] + computed[4:6])
+        is_zero = fill is None or scalar(fill) == 0.0
+        return [*computed[2:4], *computed[6:]] if is_around and is_zero else None
     if node is None or not is_node(node, "Pad"):
         return None
     if node.attributes.get_string("mode", "constant") != "constant":

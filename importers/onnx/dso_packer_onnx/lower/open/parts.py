@@ -55,8 +55,10 @@ def nest(extents: Sequence[Extent], body: str, letter: str = "i") -> str:
     return f"{opened}  {{\n{body}  }}\n"
 
 
-def operator(node: ir.Node, body: str, inputs: Sequence[ir.Value]) -> Operator:
-    """Make the operator of statements; they return -1 after an error."""
+def operator(
+    node: ir.Node, body: str, inputs: Sequence[ir.Value], extents: Sequence[Extent] = ()
+) -> Operator:
+    """Make the operator of statements, which use `extents` too; they return -1 after an error."""
     outputs = results(node)
     return operator_of(
         node.op_type.lower(),
@@ -65,7 +67,7 @@ def operator(node: ir.Node, body: str, inputs: Sequence[ir.Value]) -> Operator:
         outputs,
         flops=sum(elements(shape_of(value)) for value in outputs),
         before=HELPER,
-        extents=[extent for value in inputs_of(node) for extent in shape_of(value)],
+        extents=[*extents, *(extent for v in inputs_of(node) for extent in shape_of(v))],
     )
 
 

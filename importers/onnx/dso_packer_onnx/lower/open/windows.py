@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...dtypes import c_type
-from ...extent import Extent, in_c
+from ...extent import Extent, in_c, pads_of, total
 from ...operator import shape_of
 from ..one_node import results
 from ..refused import refuse
@@ -23,7 +23,7 @@ from .parts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import onnx_ir as ir
 
@@ -115,9 +115,8 @@ def _pool(node: ir.Node) -> Operator:
 
 
 def _pad(node: ir.Node) -> Operator:
-    x, (out,) = given(node, 0), results(node)
-    shape, made, numbers = shape_of(x), shape_of(out), constants(node, 1)
-    value, axes = input_of(node, 2), constants(node, 3)
+    shape, numbers = shape_of(given(node, 0)), constants(node, 1)
+    axes = constants(node, 3)
     if numbers is None or (axes is None and input_of(node, 3) is not None):
         raise refuse(node, "open", "computed pads")
     if attribute(node, "mode", "constant") != "constant":
@@ -126,9 +125,26 @@ def _pad(node: ir.Node) -> Operator:
     before, after = [0] * len(shape), [0] * len(shape)
     for index, axis in enumerate(axes):
         before[axis], after[axis] = numbers[index], numbers[index + len(axes)]
+    return padded(node, before, after, input_of(node, 2))
+
+
+def computed_pad(node: ir.Node) -> Operator:
+    """Lower dso.Pad, whose pads are expressions."""
+    pads = pads_of(node)
+    half = len(pads) // 2
+    return padded(node, pads[:half], pads[half:], input_of(node, 1))
+
+
+def padded(
+    node: ir.Node, before: Sequence[Extent], after: Sequence[Extent], value: ir.Value | None
+) -> Operator:
+    """Copy rows into an output with pads, which may be negative; `value` fills the pads."""
+    x, (out,) = given(node, 0), results(node)
+    shape, made = shape_of(x), shape_of(out)
     checks, tests, source = "", ["1"], []
+    first = [in_c(pad) for pad in before]
     for axis, extent in enumerate(shape):
-        wanted = f"{in_c(extent)} + {before[axis] + after[axis]}"
+        wanted = in_c(total([extent, before[axis], after[axis]]))
         checks += refuse_if(
             node,
             f"{in_c(made[axis])} != {wanted}",
@@ -136,12 +152,12 @@ def _pad(node: ir.Node) -> Operator:
             wanted,
             in_c(made[axis]),
         )
-        source.append(f"(i{axis} - {before[axis]})" if before[axis] else f"i{axis}")
+        source.append(f"(i{axis} - {first[axis]})" if before[axis] else f"i{axis}")
         if (before[axis] or after[axis]) and axis < len(shape) - 1:
             tests.append(f"{source[-1]} >= 0 && {source[-1]} < {in_c(extent)}")
     last, type_ = len(shape) - 1, c_type(x)
     fill, extent, row = "0" if value is None else "x1[0]", in_c(shape[last]), in_c(made[last])
-    low, high = max(before[last], 0), f"{extent} + {before[last]}"
+    low, high = f"n_max({first[last]}, 0)", f"{extent} + {first[last]}"
     body = (
         f"    {type_} *y = y0 + {place(strides(made)[:last], indices_of(last))};\n"
         f"    int64_t begin = {row}, end = {row};\n"
@@ -150,14 +166,14 @@ def _pad(node: ir.Node) -> Operator:
         f"      end = {high} < {row} ? {high} : {row};\n"
         f"      if (end < begin) end = begin;\n"
         f"      const {type_} *x = x0 + {place(strides(shape)[:last], source[:last])};\n"
-        f"      memcpy(y + begin, x + begin - ({before[last]}),"
+        f"      memcpy(y + begin, x + begin - {first[last]},"
         f" (size_t)(end - begin) * sizeof *y);\n"
         f"    }}\n"
         f"    for (int64_t c = 0; c < begin; c++) y[c] = {fill};\n"
         f"    for (int64_t c = end; c < {row}; c++) y[c] = {fill};\n"
     )
     inputs = [x] if value is None else [x, value]
-    return operator(node, checks + nest(made[:last], body), inputs)
+    return operator(node, checks + nest(made[:last], body), inputs, extents=[*before, *after])
 
 
 RULES: dict[str, Callable[[ir.Node], Operator]] = {

@@ -1,0 +1,107 @@
+"""Numbers that models compute from open extents: exact expressions, and their use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import sympy
+
+import packer
+import runtime
+from dso_packer_onnx.extent import (
+    bounds_of,
+    flattened,
+    greater,
+    parsed,
+    rounded_down,
+    rounded_up,
+    value_at,
+    written,
+)
+
+TEXTS = (
+    "floor(floor((h - 1)/2)/2)",
+    "floor((floor(h/3) + 8)/4)",
+    "2*floor((h + 1)/2) - h + 1",
+    "4*floor(h/4) - h",
+    "Max(0, h - 3)",
+    "floor((h - floor(h/2))/2)",
+    "3",
+)
+
+
+def values(extent: Any) -> list[int | None]:
+    """The values of an extent for h from 0 to 99."""
+    return [value_at(extent, {"h": h}) for h in range(100)]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_shorter_expressions_have_the_same_values(text: str) -> None:
+    """Nested floors become one."""
+    assert values(written(flattened(parsed(text)))) == values(written(parsed(text)))
+    assert str(flattened(parsed(TEXTS[0]))).count("floor") == 1
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_bounds_hold(text: str) -> None:
+    """For each value of the symbol; an extent without bounds has none."""
+    found = bounds_of(written(parsed(text)))
+    numbers = [number for number in values(written(parsed(text))) if number is not None]
+    assert found is None or (found[0] <= min(numbers) and max(numbers) <= found[1])
+    assert (found is None) == (max(numbers) > 9)
+
+
+@pytest.mark.parametrize("divisor", [1, 2, 3, 8])
+def test_quotients_are_rounded_as_written(divisor: int) -> None:
+    """Down, and up without a minus."""
+    quotient = (parsed("h") + 1) / sympy.Integer(divisor)
+    assert values(written(rounded_down(quotient))) == [(h + 1) // divisor for h in range(100)]
+    assert values(written(rounded_up(quotient))) == [-(-(h + 1) // divisor) for h in range(100)]
+
+
+def test_the_greater_one_is_chosen_if_it_is_so_in_every_call() -> None:
+    """Else both remain."""
+    h = parsed("h")
+    assert greater(h + 1, h) == h + 1
+    assert greater(h, h + 1) == h + 1
+    assert greater(h, sympy.Integer(2)) == sympy.Max(2, h)
+
+
+HEAD = '<ir_version: 10, opset_import: ["" : 21]>\ng (float[1,2,h,w] x, float[1,2,p,q] like)'
+ENDS = """
+  all = Shape (like)
+  end = Slice (all, two, four)
+"""
+RESIZE = f"""{HEAD} => (float[1, 2, p, q] y)
+  <int64[1] two = {{2}}, int64[1] four = {{4}}, int64[2] pair = {{1, 2}}> {{{ENDS}
+  sizes = Concat <axis = 0> (pair, end)
+  y = Resize <mode = "linear"> (x, , , sizes)
+}}"""
+PAD = f"""{HEAD} => (float[1, 2, r, s] y)
+  <int64[1] two = {{2}}, int64[1] four = {{4}}, int64[4] first = {{0, 0, 1, -1}},
+   int64[2] pair = {{0, 0}}, float[1] fill = {{3}}> {{{ENDS}
+  added = Concat <axis = 0> (first, pair, end)
+  y = Pad (x, added, fill)
+}}"""
+
+
+@pytest.mark.parametrize("text", [RESIZE, PAD])
+def test_sizes_of_another_image(text: str, tmp_path: Path) -> None:
+    """A Resize to them, and a Pad by them that cuts the first column: ONNX Runtime's results."""
+    model = onnx.parser.parse_model(text)
+    library = packer.export_library(packer.from_onnx(model), tmp_path / "m.so")
+    main, session = (
+        runtime.load(library)["main"],
+        onnxruntime.InferenceSession(model.SerializeToString()),
+    )
+    for h, w, p, q in ((3, 4, 6, 8), (5, 2, 1, 7), (8, 8, 3, 1)):
+        random = np.random.default_rng(h)
+        given = [random.normal(size=(1, 2, *end)).astype("f4") for end in ((h, w), (p, q))]
+        (expected,) = session.run(None, dict(zip(("x", "like"), given, strict=True)))
+        assert expected.size
+        np.testing.assert_allclose(main(*given).numpy(), expected, rtol=1e-5, atol=1e-6)
