@@ -28,7 +28,16 @@ FILES = {
 # runtime/__init__ fills; registry imports the loader of a type key by name.
 FLOORS = {
     "runtime": (
-        {"abi", "elf", "error", "graph/profile", "public_names", "graph/timing", "typing"},
+        {
+            "abi",
+            "elf",
+            "error",
+            "graph/extent",
+            "graph/profile",
+            "public_names",
+            "graph/timing",
+            "typing",
+        },
         {
             "modules/property",
             "reader",

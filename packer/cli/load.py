@@ -17,6 +17,7 @@ from .parser import CommandParser
 from .terminal import write
 
 if TYPE_CHECKING:
+    from runtime.graph.profile import Profile
     from runtime.module import Module
 
 _DESCRIPTION = """\
@@ -26,7 +27,8 @@ Loading runs the constructors of the library: load only libraries that you trust
 lists the constructors without running them.
 
 With --profile the function is called several times, and the time of each operator is printed: its
-node in the model, its function, calls, microseconds, share and GFLOP/s."""
+node in the model, its function, calls, median microseconds, share, GFLOP/s and GB/s; then how fast
+this machine reads memory."""
 
 _EPILOG = """\
 arguments of the function:
@@ -49,6 +51,8 @@ examples:
 _MAX_INDENT = 30
 _MAX_NAMES = 12
 _PROFILED_SECONDS = 0.5
+_READ_NBYTES = 64 << 20  # more than caches have
+_FEW_FLOPS = 8  # for each byte: with fewer, memory is the limit
 _WORDS = {"true": True, "false": False, "none": None}
 
 
@@ -214,7 +218,7 @@ def _result(call: Callable[[], Any]) -> Any:
 
 
 def _profile(function: Callable[..., Any], name: str, texts: Sequence[str]) -> None:
-    """Print the mean times of as many calls as take half a second."""
+    """Print the median times of as many calls as take half a second."""
     from time import perf_counter
 
     from runtime.modules.vm import VMExecutable
@@ -230,5 +234,22 @@ def _profile(function: Callable[..., Any], name: str, texts: Sequence[str]) -> N
     number = max(3, min(1000, int(_PROFILED_SECONDS / max(perf_counter() - start, 1e-6))))
     machine = VirtualMachine(owner)
     profile = _result(lambda: machine.profile(name, *values, number=number))
-    write(f"{name}: mean of {number} calls")
+    write(f"{name}: median of {number} calls")
     write(str(profile))
+    _write_limit(profile)
+
+
+def _write_limit(profile: Profile) -> None:
+    """Print how fast memory is read here, and which operator of few sums is furthest from it."""
+    from time import perf_counter
+
+    memory = bytearray(_READ_NBYTES)  # its pages are written first
+    start = perf_counter()
+    memory.find(b"\1")
+    text = f"one thread reads {1e-9 * _READ_NBYTES / (perf_counter() - start):.1f} GB/s here"
+    some = [row for row in profile if row.nbytes and row.seconds > profile.seconds / 100]
+    moving = [row for row in some if row.flops < _FEW_FLOPS * row.nbytes]
+    if moving:
+        slowest = min(moving, key=lambda row: row.gbytes)
+        text += f"; {slowest.name} reads and writes {slowest.gbytes:.1f} GB/s, the least"
+    write(text)

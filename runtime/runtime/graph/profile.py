@@ -15,13 +15,16 @@ class OperatorTime(NamedTuple):
     function : str
         The function that it calls.
     seconds : float
-        The mean of its calls; of a function that a run calls several times, their sum in a run.
+        The median of the runs of a model, or the mean of a graph's; of a function that a run calls
+        several times, their sum in a run.
     op : str
         The kind of the operator, as ``"Conv"``; "" if it is not known.
     calls : float
         The calls in a run.
     flops : int
         Floating-point operations in a run; 0 if they are not known.
+    nbytes : int
+        The bytes of its inputs and outputs; 0 if they are not known.
     """
 
     name: str
@@ -30,11 +33,17 @@ class OperatorTime(NamedTuple):
     op: str = ""
     calls: float = 1
     flops: int = 0
+    nbytes: int = 0
 
     @property
     def gflops(self) -> float:
         """10^9 floating-point operations a second; 0 if they are not known."""
         return 1e-9 * self.flops / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def gbytes(self) -> float:
+        """10^9 bytes a second, each input and output once; 0 if they are not known."""
+        return 1e-9 * self.nbytes / self.seconds if self.seconds > 0 else 0.0
 
 
 class Profile(tuple[OperatorTime, ...]):
@@ -46,6 +55,11 @@ class Profile(tuple[OperatorTime, ...]):
     def seconds(self) -> float:
         """The time of all operators together."""
         return sum(row.seconds for row in self)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the inputs and outputs of all operators."""
+        return sum(row.nbytes for row in self)
 
     def __str__(self) -> str:
         total = self.seconds or 1.0
@@ -61,6 +75,9 @@ class Profile(tuple[OperatorTime, ...]):
             flops = sum(row.flops for row in self)
             speeds = [_speed(row.gflops) for row in self]
             columns.append(_Column("GFLOP/s", speeds, _speed(1e-9 * flops / total)))
+        if any(row.nbytes for row in self):
+            speeds = [_speed(row.gbytes) for row in self]
+            columns.append(_Column("GB/s", speeds, _speed(1e-9 * self.nbytes / total)))
         columns.append(_Column("function", [row.function for row in self], "", is_text=True))
         order = sorted(range(len(self)), key=lambda index: -self[index].seconds)
         lines = [[column.head() for column in columns]]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from statistics import median
+
 from .._core import vm_builtin_names
+from ..graph.extent import extent_at
 from ..graph.profile import OperatorTime, Profile
+from ..tensors.dtype import string_to_dtype
 from .machine import function_of, make_machine
 
 TYPE_CHECKING = False
@@ -14,7 +19,7 @@ if TYPE_CHECKING:
     from ..graph.model_record import GraphNode, ModelRecord
     from ..modules.vm import VMExecutable
 
-    # (function, called function, calls, nanoseconds)
+    # (function, called function, calls, nanoseconds: of all, or in a run)
     Cost = tuple[str, str, int, int]
 
 
@@ -35,11 +40,23 @@ def profile_function(
         raise executable._not_found(name, query_imports=False)
     function(*args)  # caches, page faults and memory
     machine.measure()
+    costs = []
     for _ in range(number):
         function(*args)
+        costs.append(machine.costs())
     record = executable.model_record
     extents = _extents(record, name, args)
-    return Profile(_Rows(record, extents, number).rows(machine.costs()))
+    return Profile(_Rows(record, extents, number).rows(_medians(costs)))
+
+
+def _medians(costs: Sequence[Sequence[Cost]]) -> list[Cost]:
+    """Return all calls of each instruction, and the median of its times in a run."""
+    *before, last = costs
+    # Runs that have not called every instruction yet have no place for some.
+    runs = [[0] * len(last), *([row[3] for row in run] for run in before if len(run) == len(last))]
+    runs.append([row[3] for row in last])
+    times = [[b - a for a, b in pairwise(ends)] for ends in zip(*runs, strict=True)]
+    return [(*row[:3], int(median(of_row))) for row, of_row in zip(last, times, strict=True)]
 
 
 def _extents(record: ModelRecord | None, name: str, args: Sequence[Any]) -> dict[str, int]:
@@ -51,6 +68,11 @@ def _extents(record: ModelRecord | None, name: str, args: Sequence[Any]) -> dict
             if isinstance(extent, str):
                 found[extent] = int(given)
     return found
+
+
+def _itemsize(dtype: str) -> int:
+    _, bits, lanes = string_to_dtype(dtype)
+    return (bits * lanes + 7) // 8
 
 
 class _Rows:
@@ -85,7 +107,7 @@ class _Rows:
             return self._row(called, called, calls, time)
         node = self._nodes[key].pop()
         row = self._row(node.name, called, calls, time)
-        return row._replace(op=node.op, flops=self._flops(node))
+        return row._replace(op=node.op, flops=self._flops(node), nbytes=self._nbytes(node))
 
     def _flops(self, node: GraphNode) -> int:
         values = self._record.values if self._record is not None else {}
@@ -93,8 +115,24 @@ class _Rows:
         for name in node.outputs[:1]:
             for extent in values[name].shape if name in values else ():
                 if isinstance(extent, str):
-                    flops *= self._extents.get(extent, 1)
+                    flops *= extent_at(extent, self._extents) or 1
         return flops
 
+    def _nbytes(self, node: GraphNode) -> int:
+        """Return the bytes of the inputs and outputs; 0 if an extent is not known."""
+        values = self._record.values if self._record is not None else {}
+        total = 0
+        for name in (*node.inputs, *node.outputs):
+            if name not in values:
+                return 0
+            info = values[name]
+            nbytes = _itemsize(info.dtype)
+            for extent in info.shape:
+                if (value := extent_at(extent, self._extents)) is None:
+                    return 0
+                nbytes *= value
+            total += nbytes
+        return total
+
     def _row(self, name: str, function: str, calls: int, time: int) -> OperatorTime:
-        return OperatorTime(name, function, 1e-9 * time / self._number, calls=calls / self._number)
+        return OperatorTime(name, function, 1e-9 * time, calls=calls / self._number)

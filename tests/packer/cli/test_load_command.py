@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -110,8 +111,18 @@ def test_profile_lists_operators(packer: Packer, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.ones((4, 40), "f4"))
     text = done(packer("load", "--quiet", "--profile", "model.so", "main", "@x.npy"))
     lines = text.splitlines()
-    assert lines[0].startswith("main: mean of ")
-    assert lines[1].split() == ["operator", "kind", "calls", "us", "%", "GFLOP/s", "function"]
+    assert lines[0].startswith("main: median of ")
+    assert lines[1].split() == [
+        "operator",
+        "kind",
+        "calls",
+        "us",
+        "%",
+        "GFLOP/s",
+        "GB/s",
+        "function",
+    ]
+    assert re.match(r"one thread reads \d+\.\d GB/s here; /\S+ reads and writes ", lines[-1])
     assert {line.split()[0] for line in lines[2:]} >= {"/dense/MatMul", "/Mul", "together"}
     wrong = refused(packer("load", "-q", "--profile", "model.so", "main", "1"), 1)
     assert "TypeError: main: input 'x.1' of float32[batch, 40]: expected a tensor" in wrong

@@ -11,6 +11,7 @@ import pytest
 
 import packer
 import runtime
+from runtime.graph.extent import extent_at
 from runtime.graph.profile import OperatorTime, Profile
 from runtime.relax.vm import VirtualMachine
 
@@ -32,9 +33,11 @@ def test_operators_have_the_names_of_their_nodes(model: Any) -> None:
     profile = VirtualMachine(model).profile("main", x, number=3)
     first, second, *others = profile
     assert first[:2] == ("/dense/MatMul", "dense_relu")
-    assert first[3:] == ("dso.MatMul", 1, 5 * 2 * 40 * 48)
+    assert first[3:6] == ("dso.MatMul", 1, 5 * 2 * 40 * 48)
     assert second[:2] == ("/Mul", "scaled")
     assert second.flops == 5 * 48
+    assert first.nbytes > 4 * 5 * (40 + 48)
+    assert second.nbytes == 4 * (2 * 5 * 48 + 48)  # and the factors
     calls = {row.name: row.calls for row in others}
     assert calls["dso.weight"] == 3
     assert calls["vm.builtin.alloc_tensor"] == 2
@@ -46,7 +49,7 @@ def test_the_text_is_a_table(model: Any) -> None:
     """Longest first, with kinds, calls, shares and GFLOP/s; the sum is its last line."""
     text = str(VirtualMachine(model).profile("main", np.ones((200, 40), "f4")))
     lines = [line.split() for line in text.splitlines()]
-    assert lines[0] == ["operator", "kind", "calls", "us", "%", "GFLOP/s", "function"]
+    assert lines[0] == ["operator", "kind", "calls", "us", "%", "GFLOP/s", "GB/s", "function"]
     assert lines[1][:3] == ["/dense/MatMul", "dso.MatMul", "1"]
     assert lines[1][-1] == "dense_relu"
     assert float(lines[1][5]) > 0
@@ -97,6 +100,15 @@ def test_nodes_that_share_a_function_keep_their_order() -> None:
     profile = VirtualMachine(executable).profile("main", np.ones((2, 40), "f4"), number=1)
     assert [row.name for row in profile] == ["a", "b", "f"]
     assert [row.flops for row in profile] == [2 * 48, 2 * 48, 0]
+
+
+def test_extents_of_a_record_are_expressions() -> None:
+    """Texts that are not expressions have no value, nor unknown names."""
+    known = {"h": 7, "seq": 3}
+    texts = {"4*seq": 12, "floor((h - 1)/2) + 1": 4, "Max(0, -h + 2)": 0, "Mod(h, 4)": 3, "h": 7}
+    assert {text: extent_at(text, known) for text in texts} == texts
+    bad = ("other", "h/2", "h**999999", "h h", "f(h)", "h/0", "(" * 5000, "-" * 20_000)
+    assert [extent_at(text, known) for text in bad] == [None] * len(bad)
 
 
 def test_functions_that_no_node_calls_are_one_row() -> None:
