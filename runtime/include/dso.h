@@ -151,6 +151,32 @@ DSO_API dso_function *dso_function_new(dso_safe_call call, void *handle, void (*
  * taken is an error. */
 DSO_API int dso_register_function(const char *name, dso_function *function);
 
+/* ---- Sessions: what a model keeps from call to call ---- */
+
+/* The state of a model, as the keys and values of the tokens so far (packer export --state). It
+ * keeps its module alive. One call uses a session at a time: a second one is a RuntimeError. */
+typedef struct dso_session dso_session;
+
+/* A session without rows. With a `maximum`, memory for so many rows is allocated once, and more are
+ * a ValueError; 0: memory grows. Owned: dso_session_release. */
+DSO_API dso_session *dso_session_new(dso_module *module, int64_t maximum);
+
+/* As dso_module_call and dso_module_function. A call that fails leaves the state as it was. */
+DSO_API int dso_session_call(dso_session *session, const char *name, dso_any *result,
+                             const dso_any *args, int32_t num_args);
+DSO_API dso_function *dso_session_function(dso_session *session, const char *name);
+
+/* A session with the same state, which is copied when one of both changes it. Owned. */
+DSO_API dso_session *dso_session_fork(dso_session *session);
+
+/* Forget the state, and keep its memory. */
+DSO_API int dso_session_reset(dso_session *session);
+
+/* Store the number of rows that calls appended; 0 if they only replace the state. */
+DSO_API int dso_session_length(dso_session *session, int64_t *length);
+
+DSO_API void dso_session_release(dso_session *session); /* NULL is ignored */
+
 /* ---- The tree ---- */
 
 DSO_API const char *dso_module_type_key(const dso_module *module); /* borrowed */

@@ -542,6 +542,24 @@ class Bytecode:
         """The indices of the constants that the code passes to ``dso.weight``."""
 
 @final
+class Session:
+    """What a model keeps from call to call."""
+
+    def __new__(cls, most: int) -> Session:
+        """Make one without state; a state has at most `most` rows, 0 for no bound."""
+    @property
+    def length(self) -> int:
+        """The rows that calls appended."""
+    def function(
+        self, machine: VirtualMachine, name: str, params: tuple[str, ...], owner: object, /
+    ) -> Function | None:
+        """Return a function of a machine that uses the session and keeps `owner` alive."""
+    def fork(self) -> Session:
+        """Return a session with the same state."""
+    def reset(self) -> None:
+        """Forget the state, and keep its memory."""
+
+@final
 class VirtualMachine:
     """Bytecode bound to constants, functions and devices."""
 

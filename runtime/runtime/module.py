@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from ._core import Library
+    from ._core import Session as CoreSession
     from .graph.model_record import ModelRecord, TensorInfo
     from .graph.timing import BenchmarkResult
     from .lazy_tree import LazyTree
+    from .session import Session
     from .serial.data_file import DataFile
     from .serial.stream import Writer
     from .tensors.tensor import Tensor
@@ -95,6 +97,11 @@ class Module:
             None if the module has no such function. The callable should keep the module alive.
         """
         return None
+
+    def find_with(self, session: CoreSession, name: str) -> Callable[..., Any] | None:
+        """Find a function of this module, without its imports, whose calls use a session."""
+        del session
+        return self.find_function(name)
 
     def save_to_binary(self, writer: Writer) -> None:
         """Write the payload that the type's loader reads; a module type overrides this.
@@ -405,6 +412,29 @@ class Module:
             The tree has none.
         """
         return self[self.entry_name](*args)
+
+    def session(self, *, maximum: int | None = None) -> Session:
+        """Make a session: the state that calls of a model with state keep, one after the other.
+
+        Parameters
+        ----------
+        maximum : int, optional
+            The most rows of a state: memory for them is allocated once, at the first call. By
+            default memory grows.
+
+        Returns
+        -------
+        Session
+            Without state, and independent of other sessions. It keeps this module alive.
+
+        Raises
+        ------
+        ValueError
+            The maximum is less than 1.
+        """
+        from .session import Session
+
+        return Session(self, maximum)
 
     # ---- conveniences
 

@@ -16,17 +16,18 @@ MAY_INCLUDE = {
     "elf": {"abi"},
     "device": {"abi", "elf"},
     "threads": {"abi", "device"},
-    "vm": {"abi", "device"},
+    "session": {"abi", "device"},
+    "vm": {"abi", "device", "session"},
     "library": {"abi", "scan", "elf", "threads"},
     "blob": {"abi", "scan", "device"},
     "graph": {"abi", "scan", "device", "blob"},
     "module": {"abi", "scan", "elf", "device", "vm", "library", "blob"},
     "types": {"abi", "device", "vm", "blob", "graph", "module"},
     "functions": {"abi", "device", "vm", "blob", "module", "types"},
-    "dso": {"abi", "scan", "device", "threads", "library", "module"},
+    "dso": {"abi", "scan", "device", "threads", "session", "library", "module"},
     "python": {
         *("abi", "scan", "elf", "device", "threads", "vm", "library", "blob", "graph", "module"),
-        "types",
+        *("session", "types"),
     },
 }
 

@@ -37,6 +37,7 @@ def from_onnx(
     *,
     input_values: Mapping[str, ArrayLike] | None = None,
     options: Sequence[str] = (),
+    state: Mapping[str, str] | None = None,
     progress: Callable[[str], None] = silent,
 ) -> VMExecutable:
     """Make a tree of modules of an ONNX model: its library needs no other package.
@@ -58,6 +59,10 @@ def from_onnx(
         shapes, such as the size of a Resize. Of the dtype and shape of the input.
     options : sequence of str
         Further compiler options for the operators.
+    state : mapping of str to str, optional
+        Inputs that are state, each with the output that is its value in the next call: ``main``
+        has neither, and is called by a session (`runtime.Module.session`). By default pairs such
+        as ``past_key_values.0.key`` and ``present.0.key``; {} keeps all inputs and outputs.
     progress : callable
         Gets the name of each step.
 
@@ -70,8 +75,8 @@ def from_onnx(
     Raises
     ------
     ExportError
-        A package is missing, the model breaks a rule of ONNX, a shape is unknown or wrong, or an
-        operator is not supported; names the node.
+        A package is missing, the model breaks a rule of ONNX, a shape is unknown or wrong, an
+        operator is not supported, or a state does not fit; names the node.
 
     Examples
     --------
@@ -93,7 +98,7 @@ def from_onnx(
         raise ExportError(text) from error
     return make_tree(
         *(model, sets, dict(input_values or {}), tuple(list_of(options, "options"))),
-        *(progress, notes),
+        *(progress, notes, state),
     )
 
 

@@ -18,6 +18,7 @@ from .extent import Extent, in_c, parameter, symbols_of
 from .host import COPY, Numbers, helper_module
 from .operator import shape_of, stored_shape
 from .plan import nbytes_of, plan_memory
+from .state.code import StateWriter
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .operator import Operator, Shape
     from .plan import Place, Plan
     from .read.equations import Conditions
+    from .state import State
 
 _BYTES = DataType(1, 8)
 # The codes of vm.builtin.match_shape and make_shape (TVM, builtin.h).
@@ -42,6 +44,19 @@ class Variant(NamedTuple):
     operators: Sequence[Operator]
     conditions: Conditions
     named: Mapping[str, Extent] = {}  # the expressions of extents that have names (named.py)
+    states: Sequence[State] = ()  # inputs and outputs that a session keeps
+
+    @property
+    def arguments(self) -> list[ir.Value]:
+        """The inputs that are not state."""
+        states = {state.input for state in self.states}
+        return [value for value in self.graph.inputs if value.name not in states]
+
+    @property
+    def results(self) -> list[ir.Value]:
+        """The outputs that are not state."""
+        states = {state.output for state in self.states}
+        return [value for value in self.graph.outputs if value.name not in states]
 
 
 def make_program(
@@ -96,12 +111,12 @@ class _FunctionWriter:
     def __init__(
         self, program: Program, name: str, variant: Variant, weights: Mapping[ir.Value, str]
     ) -> None:
-        self.graph, self.operators, self.conditions, self.named = variant
-        self.weights = weights
-        self.code: Code = program.function(name, [str(value.name) for value in self.graph.inputs])
+        self.graph, self.operators, self.conditions, self.named, _ = variant
+        self.variant, self.weights = variant, weights
+        self.code: Code = program.function(name, [str(value.name) for value in variant.arguments])
         self.plan: Plan = plan_memory(self.operators, self.graph.outputs, self.named)
         self.values: dict[ir.Value, Register] = dict(
-            zip(self.graph.inputs, self.code.params, strict=True)
+            zip(variant.arguments, self.code.params, strict=True)
         )
         shapes = [shape_of(value) for value in self.graph.inputs]
         symbols = symbols_of(extent for shape in shapes for extent in shape)
@@ -113,18 +128,22 @@ class _FunctionWriter:
         self.shapes: dict[tuple[int | str, ...], Register] = {}
         self.calculated: dict[str, Register] = {}  # by their expressions of C
         self.slots: dict[str, int] = {}  # of the heap, by their expressions of C
+        self.states = StateWriter(self.code, variant)
 
     def write(self) -> None:
         self._check_inputs()
+        self.states.open(self._state, self.values)
         self._allocate_storages()
         direct = self._direct_outputs()
         for value, output in direct.items():
-            self.values[value] = self._own_tensor(output)
+            if value not in self.values:
+                self.values[value] = self._own_tensor(output)
         for step, operator in enumerate(self.operators):
             if operator.code:
                 self._call(step, operator)
-        results = [self._result(output, direct) for output in self.graph.outputs]
-        if len(results) > 1:
+        made = [(output, self._result(output, direct)) for output in self.graph.outputs]
+        results = [result for output, result in made if not self.states.is_state(output)]
+        if len(results) != 1:
             self.code.ret(self.code.call("vm.builtin.make_tuple", *results))
         else:
             self.code.ret(results[0])
@@ -137,7 +156,7 @@ class _FunctionWriter:
             self.heap = self.code.call("vm.builtin.alloc_shape_heap", MACHINE, _SLOTS)
         heap = NOTHING if self.heap is None else self.heap
         later = []
-        for value in self.graph.inputs:
+        for value in self.variant.arguments:
             register, shape = self.values[value], shape_of(value)
             context = f"{self.code.name}: {input_text(value)} "
             self.code.run(
@@ -156,6 +175,8 @@ class _FunctionWriter:
             self.code.run("vm.builtin.match_shape", register, heap, len(shape), *pairs, context)
             if any(kind == _ANY for kind in pairs[::2]):
                 later.append((register, shape, context))
+        for symbol, number in self.states.extents(self.numbers.symbols, self.slots):
+            self._store(number, in_c(symbol), f"{self.code.name}: {symbol} ")
         for symbol in self.numbers.symbols:
             slot = self.slots[in_c(symbol)]
             made = self.code.call("vm.builtin.make_prim_value", heap, _SLOT, slot)
@@ -195,12 +216,14 @@ class _FunctionWriter:
     def _slot(self, code: str) -> int:
         """Return the slot that has the value of an expression of C."""
         if code not in self.slots:
-            number = self._number(code)
-            slot = self._new_slot(code)
-            assert self.heap is not None
-            stored = (number, self.heap, _STORE, slot, f"{self.code.name}: {code} ")
-            self.code.run("vm.builtin.match_prim_value", *stored)
+            self._store(self._number(code), code, f"{self.code.name}: {code} ")
         return self.slots[code]
+
+    def _store(self, number: Register, code: str, context: str) -> None:
+        """Store the value of an expression of C in a new slot."""
+        assert self.heap is not None
+        stored = (number, self.heap, _STORE, self._new_slot(code), context)
+        self.code.run("vm.builtin.match_prim_value", *stored)
 
     # ---- memory
 
@@ -243,6 +266,8 @@ class _FunctionWriter:
 
     def _own_tensor(self, value: ir.Value) -> Register:
         """Allocate memory for one output."""
+        if self.states.is_state(value):
+            return self._state("write", self.states.outputs[str(value.name)], value)
         shape, nbytes = stored_shape(value), nbytes_of(value)
         size = (nbytes,) if isinstance(nbytes, int) else self._bytes(in_c(nbytes))
         storage = self._storage(size)
@@ -251,6 +276,11 @@ class _FunctionWriter:
         )
         self.code.release(storage)
         return tensor
+
+    def _state(self, kind: str, index: int, value: ir.Value) -> Register:
+        """Return the tensor of a state, or memory for it."""
+        shape = self._shape(stored_shape(value))
+        return self.code.call(f"dso.state.{kind}", index, shape, data_type(value))
 
     # ---- operators
 

@@ -4,6 +4,8 @@ version     1
 inputs, outputs     [{"name", "dtype", "shape", "most"?}]; an open extent is its expression, and
             most has the greatest values of extents by name
 variants    of a model for several sets of shapes: [{"function", "inputs", "outputs"}]
+states      [{"input", "output", "appended"}]: what a session keeps, which is neither in inputs nor
+            in outputs; values has both
 nodes       [{"name", "op", "function", "inputs": [names], "outputs": [names], "flops"}],
             in the order of the calls; for the first set of shapes
 values      {name: {"dtype", "shape", "layout"?}}; shape is that of ONNX
@@ -54,12 +56,17 @@ def graph_record(
     folded : mapping of str to str
         The weights of the model that are not stored, each with the reason.
     """
-    graph, operators, _, named = variants[0]
+    graph, operators, _, named, states = variants[0]
     record: dict[str, Any] = {"version": 1, **_ends(variants[0])}
     if len(variants) > 1:
         record["variants"] = [
             {"function": function, **_ends(variant)}
             for function, variant in zip(functions, variants, strict=True)
+        ]
+    if states:
+        record["states"] = [
+            {"input": state.input, "output": state.output, "appended": state.is_appended}
+            for state in states
         ]
     record["nodes"] = [_node(operator, weights) for operator in operators]
     values = (value for one in operators for value in (*one.inputs, *one.outputs))
@@ -83,15 +90,15 @@ def _form(value: ir.Value, name: str) -> dict[str, Any]:
 
 
 def _ends(variant: Variant) -> dict[str, Any]:
-    graph, most = variant.graph, variant.conditions.most
+    most = variant.conditions.most
     inputs = []
-    for value in graph.inputs:
+    for value in variant.arguments:
         bounds = {
             name: most[name] for name in shape_of(value) if isinstance(name, str) and name in most
         }
         of_input = {"name": value.name, **_type(value, {})}
         inputs.append({**of_input, **({"most": bounds} if bounds else {})})
-    outputs = [{"name": value.name, **_type(value, variant.named)} for value in graph.outputs]
+    outputs = [{"name": value.name, **_type(value, variant.named)} for value in variant.results]
     return {"inputs": inputs, "outputs": outputs}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from packer import ExportError
 from packer.levels.note import mark_imported
 
 from .host import operator_modules
@@ -16,6 +17,7 @@ from .program import Variant, function_names, make_program
 from .read import conditions_of, fix_inputs, read_model, with_shapes
 from .record import KEY, graph_record
 from .rewrite import rewrite
+from .state import append_in_place, find_pairs, name_totals
 from .weights import Weights
 
 if TYPE_CHECKING:
@@ -36,9 +38,13 @@ def make_tree(
     values: Mapping[str, Any],
     options: tuple[str, ...],
     progress: Callable[[str], None],
-    notes: Sequence[str] = (),
+    notes: list[str],
+    state: Mapping[str, str] | None = None,
 ) -> VMExecutable:
     """Make what `from_onnx` returns; `sets` has at least one set of shapes."""
+    if state and len(sets) > 1:
+        text = f"state, expected one set of input shapes, found {len(sets)}; leave lengths open"
+        raise ExportError(f"from_onnx: {text}")
     progress("read the model")
     source = read_model(model)
     fix_inputs(source, values)
@@ -46,12 +52,16 @@ def make_tree(
     variants = []
     for shapes in sets:
         shaped = with_shapes(source, shapes)
+        pairs = find_pairs(shaped, state, notes) if len(sets) == 1 else []
+        states = append_in_place(shaped, pairs)
+        named = name_totals(shaped.graph, states)
         progress("make its operators")
         folded |= rewrite(shaped)
-        named = name_extents(shaped.graph)
+        named |= name_extents(shaped.graph)
         choose_layouts(shaped.graph)
         operators = lower_nodes(shaped.graph)
-        variants.append(Variant(shaped.graph, operators, conditions_of(shaped), named))
+        conditions = conditions_of(shaped)
+        variants.append(Variant(shaped.graph, operators, conditions, named, states))
     weights = _weights_of(variants)
     progress("make its program")
     program = make_program(variants, weights.names, _MAIN)

@@ -8,12 +8,15 @@ int module_find_own(dso_module *self, const char *name, dso_function **function)
 struct search {
   const char *name;
   const dso_module *left_out; /* or NULL */
+  struct session *session;    /* or NULL */
   dso_function *function;
 };
 
 static int find_in(void *context, dso_module *module) {
   struct search *search = context;
   if (module == search->left_out) return 0;
+  if (search->session != NULL && module->type->find_with != NULL)
+    return module->type->find_with(module, search->session, search->name, &search->function);
   return module_find_own(module, search->name, &search->function);
 }
 
@@ -32,5 +35,11 @@ int module_find(dso_module *self, const char *name, dso_function **function) {
 
 int module_find_import(dso_module *self, const char *name, dso_function **function) {
   struct search search = {.name = name, .left_out = self};
+  return run(&search, self, function);
+}
+
+int module_find_with(dso_module *self, struct session *session, const char *name,
+                     dso_function **function) {
+  struct search search = {.name = name, .session = session};
   return run(&search, self, function);
 }

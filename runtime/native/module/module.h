@@ -11,10 +11,15 @@
 #include "blob/reader.h"
 #include "dso.h"
 
+struct session;
+
 /* Each function may be NULL: the type has none of these. */
 struct module_type {
   /* Find a function of the module itself. Returns 1 with an owned function, 0, or -1 raised. */
   int (*find)(dso_module *self, const char *name, dso_function **function);
+  /* The same, of a function whose calls use a session (session/session.h). NULL: as `find`. */
+  int (*find_with)(dso_module *self, struct session *session, const char *name,
+                   dso_function **function);
   /* As dso_module_functions and dso_module_weights, for the module itself. */
   int (*visit_functions)(dso_module *self, dso_visit_function visit, void *context);
   int (*visit_weights)(dso_module *self, dso_visit_weight visit, void *context);
@@ -76,6 +81,10 @@ dso_module *module_of_object(const dso_object *object);
 int module_find_own(dso_module *self, const char *name, dso_function **function);
 int module_find(dso_module *self, const char *name, dso_function **function);
 int module_find_import(dso_module *self, const char *name, dso_function **function);
+
+/* As module_find, for calls that use a session. */
+int module_find_with(dso_module *self, struct session *session, const char *name,
+                     dso_function **function);
 
 /* Raise FunctionNotFoundError for the tree of a module, with near names. Returns -1. */
 int module_not_found(dso_module *self, const char *name);

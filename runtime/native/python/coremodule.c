@@ -27,6 +27,7 @@
 #include "python/tensor/tensor.h"
 #include "python/tensor/make.h"
 #include "python/bytecode.h"
+#include "python/session.h"
 #include "python/virtual_machine.h"
 #include "scan/weights_header.h"
 
@@ -190,7 +191,7 @@ static int core_exec(PyObject *module) {
   PyTypeObject *const types[] = {&Library_Type,    &ElfFile_Type,       &Function_Type,
                                  &TensorBase_Type, &Graph_Type,         &DeviceCode_Type,
                                  &Device_Type,     &Handle_Type,        &SystemLibrary_Type,
-                                 &Bytecode_Type,   &VirtualMachine_Type};
+                                 &Bytecode_Type,   &VirtualMachine_Type, &Session_Type};
   if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (PyModule_AddType(module, types[i]) != 0) return -1;

@@ -105,11 +105,16 @@ static struct callee *make_callee(const struct vm_routine *routine, PyObject *na
   return raise_no_memory();
 }
 
-static struct callee *look_up(VirtualMachine *self, PyObject *name, PyObject *params) {
+const struct vm_routine *virtual_machine_routine(PyObject *machine, PyObject *name) {
   PyObject *bytes = name_bytes(name);
   const struct vm_routine *routine =
-      bytes ? find_routine(self->vm, PyBytes_AS_STRING(bytes)) : NULL;
+      bytes ? find_routine(((VirtualMachine *)machine)->vm, PyBytes_AS_STRING(bytes)) : NULL;
   Py_XDECREF(bytes);
+  return routine;
+}
+
+static struct callee *look_up(VirtualMachine *self, PyObject *name, PyObject *params) {
+  const struct vm_routine *routine = virtual_machine_routine((PyObject *)self, name);
   if (routine == NULL) return NULL;
   struct callee *callee = make_callee(routine, name, params);
   PyObject *capsule = callee ? PyCapsule_New(callee, TARGET, free_target) : NULL;

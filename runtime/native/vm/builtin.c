@@ -1,5 +1,5 @@
-/* The table of the virtual machine's built-in functions (TVM's `vm.builtin.*`, and
- * dso.weight), and those for values and closures. */
+/* The table of the virtual machine's built-in functions (TVM's `vm.builtin.*`, dso.weight
+ * and dso.state.*), and those for values and closures. */
 #include "vm/builtin.h"
 
 #include <inttypes.h>
@@ -166,6 +166,10 @@ const struct vm_builtin_row vm_builtins[] = {
     {VM_INVOKE_CLOSURE, invoke_closure, 2, INT32_MAX},
     {"vm.builtin.call_tir_dyn", call_tir_dyn, 2, INT32_MAX},
     {VM_WEIGHT, vm_weight, 1, 1},
+    {"dso.state.extent", vm_state_extent, 2, 2},
+    {"dso.state.read", vm_state_read, 3, 3},
+    {"dso.state.append", vm_state_append, 3, 3},
+    {"dso.state.write", vm_state_write, 3, 3},
     {NULL, NULL, 0, 0},
 };
 

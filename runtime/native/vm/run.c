@@ -73,8 +73,8 @@ static int start(struct vm_run *run, const struct vm_routine *routine, const dso
   return vm_own(run->vm, result);
 }
 
-int vm_call(const struct vm_routine *routine, const dso_any *args, int32_t num_args,
-            dso_any *result) {
+int vm_call_with(const struct vm_routine *routine, struct session *session, const dso_any *args,
+                 int32_t num_args, dso_any *result) {
   dso_any values[ROOM_VALUES];
   struct vm_frame frames[ROOM_FRAMES];
   struct vm_run run = {.vm = routine->machine,
@@ -84,7 +84,8 @@ int vm_call(const struct vm_routine *routine, const dso_any *args, int32_t num_a
                        .frames_capacity = ROOM_FRAMES,
                        .pace = begin_pace(),
                        .room_values = values,
-                       .room_frames = frames};
+                       .room_frames = frames,
+                       .session = session};
   num_runs++;
   int status = start(&run, routine, args, num_args, result);
   num_runs--;
@@ -94,4 +95,9 @@ int vm_call(const struct vm_routine *routine, const dso_any *args, int32_t num_a
   if (run.values != values) free(run.values);
   if (run.frames != frames) free(run.frames);
   return status;
+}
+
+int vm_call(const struct vm_routine *routine, const dso_any *args, int32_t num_args,
+            dso_any *result) {
+  return vm_call_with(routine, NULL, args, num_args, result);
 }

@@ -7,6 +7,8 @@
 
 struct vm *vm_of_run(const struct vm_run *run) { return run->vm; }
 
+struct session *vm_session_of_run(const struct vm_run *run) { return run->session; }
+
 /* The kernel zeroes the pages of new memory: 8 bytes take as long as a jump. */
 enum { BYTES_PER_STEP = 8 };
 

@@ -42,6 +42,7 @@ struct vm_run {
   dso_any *room_values; /* on the C stack, used until the first allocation */
   struct vm_frame *room_frames;
   dso_function_object *instrument; /* retained for the run, or NULL */
+  struct session *session;         /* borrowed for the run, or NULL */
 };
 
 /* Reserve space for `num_values` values and for one frame. Returns 0, or -1 with MemoryError

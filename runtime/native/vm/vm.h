@@ -17,6 +17,7 @@
 
 struct vm;
 struct vm_run;
+struct session;
 
 /* A built-in function: a safe call, but its first argument is the run. */
 typedef int (*vm_builtin)(struct vm_run *run, const dso_any *args, int32_t num_args,
@@ -163,12 +164,19 @@ int vm_admit(const struct vm *vm, const dso_any *argument, dso_any *value);
 int vm_call(const struct vm_routine *routine, const dso_any *args, int32_t num_args,
             dso_any *result);
 
+/* The same with the session whose states the code uses; NULL: none. */
+int vm_call_with(const struct vm_routine *routine, struct session *session, const dso_any *args,
+                 int32_t num_args, dso_any *result);
+
 /* Call a Function object. Returns 0 with an owned result, or -1 with an error raised. */
 int vm_call_function(dso_function_object *function, const dso_any *args, int32_t num_args,
                      dso_any *result);
 
 /* The machine of a run. */
 struct vm *vm_of_run(const struct vm_run *run);
+
+/* The session of a run, or NULL. */
+struct session *vm_session_of_run(const struct vm_run *run);
 
 /* Count memory that a built-in function allocates, fills or copies as work of the run. */
 void vm_count_bytes(struct vm_run *run, size_t nbytes);
@@ -200,6 +208,12 @@ dso_object *vm_closure_bind(dso_object *function, const dso_any *saved, int32_t 
 
 /* The closure of a Function object, or NULL if it is of another kind. */
 const struct vm_closure *vm_closure_of(const dso_object *function);
+
+/* ---- Sessions (session_function.c) */
+
+/* A Function object that calls a routine with a session; it retains both. NULL with MemoryError
+ * raised. */
+dso_object *vm_session_function(const struct vm_routine *routine, struct session *session);
 
 /* ---- Tensors (tensor.c) */
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, NamedTuple
 
+    from .._core import Session as CoreSession
     from ..serial.stream import Reader, Writer
     from ..tensors.tensor import Tensor
 
@@ -164,6 +165,13 @@ class VMExecutable(Module):
         if self._machine is None:
             self._machine = make_machine(self)
         return function_of(self._machine, self, name)
+
+    def find_with(self, session: CoreSession, name: str) -> Callable[..., Any] | None:
+        """Find a function of the bytecode, whose calls use a session."""
+        row = self.table_row(name)
+        if row is None or self.find_function(name) is None:
+            return None
+        return session.function(self._machine, name, tuple(row.param_names), self)
 
     def function_names(self) -> list[str]:
         """The names of the functions of the bytecode."""

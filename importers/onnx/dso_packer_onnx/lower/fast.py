@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .append import append
 from .elementwise import elementwise
 from .images import concat, conv2d, interleave, pooling, reorder, resize
 from .lowp import lowp_conv2d, lowp_matmul
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..operator import Operator
 
 _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
+    "Append": append,
     "Attention": attention,
     "Concat": concat,
     "Conv": conv2d,

@@ -69,18 +69,32 @@ static int make_machine(void *handle, const dso_any *args, int32_t num_args, dso
   return 0;
 }
 
+/* Store a function of the model, or of a call with a session. */
+static int find_of_model(struct vm_executable *self, struct session *session, const char *name,
+                         dso_function **function) {
+  size_t row = vm_executable_row(self, name, strlen(name));
+  if (row == NO_NAME) return 0;
+  struct vm *machine = machine_of(self);
+  if (machine == NULL) return -1;
+  const struct vm_routine *routine = &machine->routines[row];
+  dso_object *called =
+      session != NULL ? vm_session_function(routine, session) : vm_closure_new(routine);
+  *function = vm_function_new(&self->module, called, VM_OF_MODEL);
+  return *function != NULL ? 1 : -1;
+}
+
+static int find_with(dso_module *module, struct session *session, const char *name,
+                     dso_function **function) {
+  return find_of_model((struct vm_executable *)module, session, name, function);
+}
+
 static int find(dso_module *module, const char *name, dso_function **function) {
   struct vm_executable *self = (struct vm_executable *)module;
   if (strcmp(name, "vm_load_executable") == 0) {
     *function = module_function_new(module, make_machine, self);
     return *function != NULL ? 1 : -1;
   }
-  size_t row = vm_executable_row(self, name, strlen(name));
-  if (row == NO_NAME) return 0;
-  struct vm *machine = machine_of(self);
-  if (machine == NULL) return -1;
-  *function = vm_function_new(module, vm_closure_new(&machine->routines[row]), VM_OF_MODEL);
-  return *function != NULL ? 1 : -1;
+  return find_of_model(self, NULL, name, function);
 }
 
 /* The declaration without the name: "(x, w)". Types are not known. */
@@ -149,6 +163,7 @@ static int weight(dso_module *module, const char *name, DLTensor *tensor) {
 
 static const struct module_type executable_type = {
     .find = find,
+    .find_with = find_with,
     .visit_functions = visit_functions,
     .visit_weights = visit_weights,
     .weight = weight,
