@@ -82,10 +82,9 @@ def attention(node: ir.Node) -> Operator:
     layout = node.attributes.get_string("layout", "bhs")
     heads = node.attributes.get_int("num_heads", 0)
     kv_heads = node.attributes.get_int("kv_num_heads", 0) or heads
-    of_q, of_k, of_v = (
-        _Heads.of(value, layout, count)
-        for value, count in ((q, heads), (k, kv_heads), (v, kv_heads))
-    )
+    of_q = _Heads.of(q, layout, heads)
+    kv_layout = node.attributes.get_string("kv_layout", layout)
+    of_k, of_v = (_Heads.of(value, kv_layout, kv_heads) for value in (k, v))
     out_layout = node.attributes.get_string("out_layout", layout)
     of_out = _Heads.of(node.outputs[0], out_layout or layout, of_q.heads)
     inputs = [value for value in (q, k, v, mask) if value is not None]
@@ -133,8 +132,12 @@ class _Heads(NamedTuple):
 
     @classmethod
     def of(cls, value: ir.Value, layout: str | None, heads: int) -> _Heads:
-        """Read (batch, rows, heads * size), "bsh", or (batch, heads, rows, size), "bhs"."""
+        """Read (batch, rows, heads * size), "bsh", (batch, heads, rows, size), "bhs", or "sbhd"."""
         shape = shape_of(value)
+        if layout == "sbhd":
+            rows, _, _, size = shape
+            assert isinstance(size, int)
+            return cls(heads, rows, size, heads * size, size, product(shape[1:]))
         whole = product(shape[1:])
         if layout == "bsh":
             width = product(shape[2:])

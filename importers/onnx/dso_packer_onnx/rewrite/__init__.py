@@ -22,6 +22,7 @@ from .attention_layout import lay_out_attention
 from .attention_operator import fuse_attention_operator
 from .backwards import gather_backwards
 from .bfloat16 import fuse_bfloat16, fuse_bfloat16_bias
+from .caches import attend_to_caches
 from .clean import (
     inline_functions,
     name_everything,
@@ -69,6 +70,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_moments,
     fuse_attention_operator,
     fuse_attention,
+    attend_to_caches,
     fuse_conv,
     fuse_pad,
     fuse_gemm,

@@ -29,9 +29,10 @@ def lay_out_attention(model: ir.Model) -> int:
 
 
 def _lay_out(model: ir.Model, node: ir.Node) -> bool:
-    rows = [_rows(model, value) for value in node.inputs[:3]]
+    arranged = node.inputs[: 1 if "kv_layout" in node.attributes else 3]  # the rest is a cache
+    rows = [_rows(model, value) for value in arranged]
     found = [row for row in rows if row is not None]
-    inside = "bsh" if len(found) == 3 else "bhs"
+    inside = "bsh" if len(found) == len(arranged) else "bhs"
     output = node.outputs[0]
     outside = "bsh" if _is_better(output) else "bhs"
     if inside == outside == "bhs":

@@ -132,11 +132,12 @@ def attention_node(
 ) -> ir.Node:
     """Make dso.Attention; inputs are q, k, v and a mask or None."""
     values = list(inputs) if inputs[-1] is not None else list(inputs[:-1])
-    ordered = {key: attributes[key] for key in _ATTRIBUTES}
+    ordered = {key: attributes[key] for key in _ATTRIBUTES if key in attributes}
     return new_node("Attention", values, ordered, shape=shape, name=name, domain=DSO)
 
 
 _ATTRIBUTES = ("num_heads", "kv_num_heads", "scale", "is_causal", "layout", "out_layout")
+_ATTRIBUTES += ("kv_layout",)  # "sbhd": (rows, batch, heads, size), as caches are
 
 
 # ---- Masks ----

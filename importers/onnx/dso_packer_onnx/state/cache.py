@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from ..extent import Extent, identifier, symbols_of
 from ..operator import shape_of
-from ..rewrite.graph import DSO, dims, new_node
+from ..rewrite.graph import DSO, dims, new_node, replace
 
 
 class State(NamedTuple):
@@ -62,6 +62,7 @@ def _append(graph: ir.Graph, past: ir.Value, present: ir.Value) -> bool:
     append.outputs[0].name, present.name = present.name, None
     present.replace_all_uses_with(after.outputs[0])
     graph.remove(node, safe=True)
+    _ask_memory(graph, past, memory, back)
     past.replace_all_uses_with(before.outputs[0])
     if not before.outputs[0].uses():
         graph.remove(before, safe=True)
@@ -69,6 +70,28 @@ def _append(graph: ir.Graph, past: ir.Value, present: ir.Value) -> bool:
         graph.remove(after, safe=True)
     past.name = None
     return True
+
+
+def _ask_memory(graph: ir.Graph, past: ir.Value, memory: ir.Value, back: Sequence[int]) -> None:
+    """Let each Shape of a cache read its memory, so that nothing turns the cache for it."""
+    for node, _ in past.uses():
+        if node.op_type != "Shape" or node.domain:
+            continue
+        rank = len(back)
+        start, end, _ = slice(
+            node.attributes.get_int("start", 0), node.attributes.get_int("end", rank)
+        ).indices(rank)
+        kept = [back[axis] for axis in range(start, max(start, end))]
+        extents = new_node("Shape", [memory], shape=[rank], dtype=ir.DataType.INT64)
+        order = ir.Value(
+            name=f"{node.outputs[0].name}_order",
+            shape=ir.Shape([len(kept)]),
+            type=ir.TensorType(ir.DataType.INT64),
+            const_value=ir.tensor(kept, dtype=ir.DataType.INT64),
+        )
+        graph.register_initializer(order)
+        chosen = new_node("Gather", [extents.outputs[0], order], like=node.outputs[0])
+        replace(node, [extents, chosen])
 
 
 def _dtype(value: ir.Value) -> ir.DataType:
