@@ -57,7 +57,7 @@ FLOORS = {
         },
         {"tensors", "trust/encryption"},
         {"device", "module"},
-        {"graph", "relax"},
+        {"graph", "relax", "session"},
         {"modules", "relax_vm"},
         {"payloads", "serial/manifest"},
         {"blob"},

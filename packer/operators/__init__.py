@@ -33,7 +33,7 @@ _TILES = ("finish", "pack", "parallel", "tile")
 _LOWP_TILES = ("finish_lowp", "pack_lowp", "tile_lowp", "finish", "parallel")
 # The files of each operator.
 _FILES: dict[str, tuple[str, ...]] = {
-    "attention": ("attention", *_TILES),
+    "attention": ("attention", "attention_row", *_TILES),
     "conv2d": ("conv2d", "depthwise", "pack_conv2d", "reorder", *_TILES),
     "elementwise": ("reorder", "parallel"),
     "matmul": ("matmul", *_TILES),

@@ -252,6 +252,7 @@ static void attend(const void *data, int64_t index) {
 }
 
 int dso_op_attention(const struct dso_op_attention *attention) {
+  if (attention->rows == 1) return dso_op_attention_row(attention);
   struct plan plan = plan_of(attention);
   const int64_t heads = plan.batches * attention->heads, kv_heads = plan.batches * plan.kv_heads;
   const int64_t moved = heads * plan.q_size + kv_heads * (plan.k_size + plan.v_size);

@@ -72,6 +72,11 @@ DSO_OP_API void dso_op_tiles(const struct tile *tile, const struct position *pos
 DSO_OP_API void dso_op_finish(const struct place *place, const struct position *position,
                               int64_t outputs, float *sums);
 
+/* ---- attention_row.c ---- */
+
+/* dso_op_attention of one row; it needs no workspace. */
+DSO_OP_API int dso_op_attention_row(const struct dso_op_attention *attention);
+
 /* ---- parallel.c ---- */
 
 /* Run item(data, 0) ... item(data, items - 1), in any order, on the loader's threads if there are

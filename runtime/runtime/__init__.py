@@ -81,6 +81,7 @@ upper_floors.update(
     copy_module=_imported_lazily("interchange", "copy_module"),
     export_library=_export_library,
     load_from_bytes=load_from_bytes,
+    make_session=_imported_lazily("session", "Session"),
     reduce_module=_imported_lazily("interchange", "reduce_module"),
     wrap_functions=_wrap_functions,
 )

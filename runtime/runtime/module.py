@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from .graph.model_record import ModelRecord, TensorInfo
     from .graph.timing import BenchmarkResult
     from .lazy_tree import LazyTree
-    from .session import Session
     from .serial.data_file import DataFile
     from .serial.stream import Writer
+    from .session import Session
     from .tensors.tensor import Tensor
     from .tensors.weights import Weights
 
@@ -432,9 +432,8 @@ class Module:
         ValueError
             The maximum is less than 1.
         """
-        from .session import Session
-
-        return Session(self, maximum)
+        made: Session = upper_floors["make_session"](self, maximum)
+        return made
 
     # ---- conveniences
 

@@ -19,6 +19,9 @@ SHAPES = [
     (1, 1, 5, 513, 8, 33),
     (1, 1, 40, 1300, 24, 32),
     (1, 1, 4, 0, 8, 8),
+    (2, 3, 1, 1, 5, 7),
+    (2, 2, 1, 600, 64, 100),
+    (1, 1, 1, 0, 8, 8),
 ]
 
 
@@ -39,7 +42,9 @@ def test_attention_is_numpys(library, shape) -> None:
 
 
 @pytest.mark.parametrize("past", [0, 1, 30, 700])
-@pytest.mark.parametrize("shape", [(1, 2, 20, 50, 16, 32), (1, 1, 600, 700, 8, 8)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(1, 2, 20, 50, 16, 32), (1, 1, 600, 700, 8, 8), (1, 2, 1, 400, 8, 8)], ids=str
+)
 def test_causal_rows_see_no_later_key(library, shape, past) -> None:
     """A row sees the keys up to its own number, and the keys of the past."""
     q, k, v = arrays(shape)
@@ -47,10 +52,12 @@ def test_causal_rows_see_no_later_key(library, shape, past) -> None:
     assert_close(found, expected(q, k, v, is_causal=True, past=past))
 
 
-@pytest.mark.parametrize("extents", [(1, 1, 1), (2, 1, 1), (1, 3, 1), (2, 3, 33)], ids=str)
-def test_mask_is_added_and_broadcast(library, extents) -> None:
+@pytest.mark.parametrize("rows", [1, 33])
+@pytest.mark.parametrize("extents", [(1, 1, 1), (2, 1, 1), (1, 3, 1), (2, 3, 0)], ids=str)
+def test_mask_is_added_and_broadcast(library, extents, rows) -> None:
     """A distance of 0 uses the same part of the mask again."""
-    q, k, v = arrays((2, 3, 33, 70, 16, 16))
+    q, k, v = arrays((2, 3, rows, 70, 16, 16))
+    extents = tuple(extent or rows for extent in extents)
     mask = np.random.default_rng(1).normal(size=(*extents, 70)).astype(np.float32) * 3
     mask[..., 5:9] = -np.inf
     assert_close(attend(library, q, k, v, mask), expected(q, k, v, mask))
@@ -68,10 +75,11 @@ def test_row_that_sees_no_key_is_zero(library) -> None:
     assert_close(found, expected(q, k, v, mask))
 
 
+@pytest.mark.parametrize("rows", [1, 10])
 @pytest.mark.parametrize("kv_heads", [1, 2, 3, 6])
-def test_heads_share_keys_and_values(library, kv_heads) -> None:
+def test_heads_share_keys_and_values(library, kv_heads, rows) -> None:
     """Grouped-query attention."""
-    q, k, v = arrays((2, 6, 10, 20, 16, 48), kv_heads)
+    q, k, v = arrays((2, 6, rows, 20, 16, 48), kv_heads)
     assert_close(attend(library, q, k, v), expected(q, k, v))
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 Shape = tuple[int | str, ...]
 
 _EXTENT = re.compile(r"[0-9]+")
+_NO_STATE = "none"
 
 
 def read_input_shapes(texts: Iterable[str]) -> list[dict[str, Shape]]:
@@ -75,6 +76,25 @@ def read_input_values(texts: Iterable[str]) -> dict[str, list[int | float]]:
     return values
 
 
+def read_pairs(texts: Sequence[str]) -> dict[str, str] | None:
+    """Read ``INPUT=OUTPUT`` texts; None without any, {} for the one text ``none``.
+
+    Raises ExportError if a text has another form, or an input comes twice.
+    """
+    if not texts:
+        return None
+    if list(texts) == [_NO_STATE]:
+        return {}
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, separator, output = (part.strip() for part in text.partition("="))
+        if not (name and separator and output) or name in pairs:
+            expected = "each input once" if name in pairs else "INPUT=OUTPUT, or only 'none'"
+            raise ExportError(f"state: expected {expected}, found {text!r}")
+        pairs[name] = output
+    return pairs
+
+
 def _shape(text: str, shape: str) -> Shape:
     words: Sequence[str] = shape.split("," if "," in shape else "x") if shape else ()
     words = [word.strip() for word in words]
@@ -90,10 +110,12 @@ def _refusal(text: str) -> ExportError:
 def _add_options(group: argparse._ArgumentGroup) -> None:
     shape = "an input's shape: x=1x3x224x224, x=batch,3,h,w; x again begins another set of shapes"
     fixed = "the value of an input that decides shapes: size=2,2,5,6; it is not an argument then"
+    state = "an input that a session keeps, with its next value; found by name without; or none"
     for option, dest, metavar, text in (
         ("--input-shape", "input_shapes", "NAME=SHAPE", f"{shape}; may be repeated"),
         ("--dynamic", "dynamic", "NAME", "not needed: what is open in the model stays open"),
         ("--input-value", "input_values", "NAME=NUMBERS", f"{fixed}; may be repeated"),
+        ("--state", "state", "INPUT=OUTPUT", f"{state}; may be repeated"),
     ):
         group.add_argument(
             option, dest=dest, action="append", default=[], metavar=metavar, help=text
@@ -119,6 +141,13 @@ SETTINGS = (
         "strings",
         '`["size=1,3,64,64"]`: inputs that decide shapes, with their values.',
         read_input_values,
+    ),
+    Setting(
+        "state",
+        "strings",
+        '`["h=h_next"]`: inputs that a session keeps, each with the output that is its next value. '
+        'By default caches are found by their names; `["none"]` keeps them inputs and outputs.',
+        read_pairs,
     ),
     Setting("options", "strings", "Further options for the compiler."),
 )

@@ -73,6 +73,7 @@ dso_function *dso_session_function(dso_session *session, const char *name) {
 int dso_session_call(dso_session *session, const char *name, dso_any *result, const dso_any *args,
                      int32_t num_args) {
   if (result != NULL) *result = dso_none();
+  if (num_args > 0 && is_null(args, "dso_session_call", "arguments")) return -1;
   dso_function *function = dso_session_function(session, name);
   if (function == NULL) return -1;
   int status = dso_function_call(function, result, args, num_args);

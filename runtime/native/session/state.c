@@ -109,7 +109,8 @@ static int check_same(const struct state *state, int64_t index, const struct sta
 
 static int nbytes_of(const struct state_shape *shape, size_t *nbytes) {
   if (dtype_nbytes(shape->dtype, shape->ndim, shape->dims, nbytes) == 0) return 0;
-  return raised_format("ValueError", "session: a state has an extent that is negative or too large");
+  return raised_format("ValueError",
+                       "session: a state has an extent that is negative or too large");
 }
 
 static dso_tensor_object *view(struct block *block, const struct state_shape *shape) {

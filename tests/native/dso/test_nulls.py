@@ -23,6 +23,9 @@ RIGHT = {
     "dso_any *": "&result",
     "const dso_any *": "&value",
     "int32_t": "1",
+    "int64_t": "0",
+    "int64_t *": "&extent",
+    "dso_session *": "session",
     "dso_visit_function": "visit_function",
     "dso_visit_weight": "visit_weight",
     "void *": "NULL",
@@ -48,6 +51,8 @@ ALLOWED = {
     *(f"dso_function_new.{name}" for name in ("handle", "end")),
     "dso_module_imports.imports",
     "dso_function_release.function",
+    "dso_session_release.session",
+    "dso_session_call.result",
 }
 PROGRAM = r"""
 #include <stdio.h>
@@ -74,6 +79,7 @@ int main(void) {
   dso_function *function = dso_function_new(call, NULL, NULL);
   const char *text;
   dso_any result = dso_none(), value = dso_int(1);
+  dso_session *session = dso_session_new(module, 0);
   int64_t extent = 1;
   DLDevice cpu = {1, 0};
   DLDataType float32 = {2, 32, 1};
@@ -83,6 +89,7 @@ int main(void) {
   (void)imports, (void)text, (void)value, (void)cpu, (void)float32, (void)tensor, (void)type;
 CALLS
   dso_release(&result);
+  dso_session_release(session);
   dso_function_release(function);
   dso_module_release(module);
   return 0;

@@ -136,8 +136,11 @@ def attention_node(
     return new_node("Attention", values, ordered, shape=shape, name=name, domain=DSO)
 
 
-_ATTRIBUTES = ("num_heads", "kv_num_heads", "scale", "is_causal", "layout", "out_layout")
-_ATTRIBUTES += ("kv_layout",)  # "sbhd": (rows, batch, heads, size), as caches are
+# kv_layout: of k and v, if not as q; "sbhd" is (rows, batch, heads, size), as caches are.
+_ATTRIBUTES = (
+    *("num_heads", "kv_num_heads", "scale", "is_causal", "layout", "out_layout"),
+    "kv_layout",
+)
 
 
 # ---- Masks ----

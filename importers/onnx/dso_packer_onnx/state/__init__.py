@@ -6,4 +6,3 @@ from .cache import State as State
 from .cache import append_in_place as append_in_place
 from .cache import name_totals as name_totals
 from .pairs import find_pairs as find_pairs
-from .pairs import read_pairs as read_pairs

@@ -101,9 +101,7 @@ def _dtype(value: ir.Value) -> ir.DataType:
 
 def _turned(value: ir.Value, order: Sequence[int]) -> ir.Node:
     shape = [(dims(value) or ())[axis] for axis in order]
-    return new_node(
-        "Transpose", [value], {"perm": [*order]}, shape=shape, dtype=_dtype(value)
-    )
+    return new_node("Transpose", [value], {"perm": [*order]}, shape=shape, dtype=_dtype(value))
 
 
 def name_totals(graph: ir.Graph, states: Sequence[State]) -> dict[str, Extent]:

@@ -1,6 +1,6 @@
 """Which inputs are state: each with the output that is its value in the next call.
 
-Pairs are found by name, as torch.onnx, optimum and ONNX Runtime write them: ``past_key_values.0.key``
+Pairs are found by name, as torch.onnx and optimum write them: ``past_key_values.0.key``
 or ``past.0.key`` with ``present.0.key``, also with ``_`` for a point. Others are given.
 """
 
@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from packer import ExportError
 from runtime.error import near_names, shown
 
 from ..extent import Extent
@@ -22,27 +21,7 @@ if TYPE_CHECKING:
 
 _PAST = re.compile(r"past(?:_key_values)?([._].+)")
 _PRESENT = re.compile(r"present(?:_key_values)?([._].+)")
-NONE = "none"
 _HOW = "give --state none to keep them as inputs and outputs"
-
-
-def read_pairs(texts: Sequence[str]) -> dict[str, str] | None:
-    """Read ``INPUT=OUTPUT`` texts; None without any, {} for the one text ``none``.
-
-    Raises ExportError if a text has another form, or an input comes twice.
-    """
-    if not texts:
-        return None
-    if list(texts) == [NONE]:
-        return {}
-    pairs: dict[str, str] = {}
-    for text in texts:
-        name, separator, output = (part.strip() for part in text.partition("="))
-        if not (name and separator and output) or name in pairs:
-            expected = "each input once" if name in pairs else "INPUT=OUTPUT, or only 'none'"
-            raise ExportError(f"state: expected {expected}, found {text!r}")
-        pairs[name] = output
-    return pairs
 
 
 def find_pairs(

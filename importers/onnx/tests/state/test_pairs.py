@@ -1,0 +1,163 @@
+"""Which inputs are state: by name, given, or none; what does not fit is refused or kept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import packer
+import runtime
+
+# A sum of all x, its mean over the calls, and a cache of all x along an axis in the middle.
+MODEL = """
+<ir_version: 10, opset_import: ["" : 23]>
+network (float[batch, 1, 2] x, float[1] total, float[batch, past, 2] {past})
+  => (float[batch, 2] y, float[1] total_next, float[batch, next, 2] {present})
+  <int64[1] axis = {{1}}>
+{{
+  sum = ReduceSum<keepdims = 0>(x)
+  one = Unsqueeze(sum, axis_0)
+  total_next = Add(total, one)
+  {present} = Concat<axis = 1>({past}, x)
+  all = ReduceSum<keepdims = 0>({present}, axis)
+  y = Add(all, total_next)
+}}
+"""
+AXIS_0 = "<int64[1] axis = {{1}}, int64[1] axis_0 = {{0}}>"
+
+
+def model(past: str = "rows", present: str = "all_rows") -> onnx.ModelProto:
+    """The model above, with names of its cache."""
+    text = MODEL.replace("<int64[1] axis = {{1}}>", AXIS_0)
+    return onnx.parser.parse_model(text.format(past=past, present=present))
+
+
+def library(folder: Path, made: onnx.ModelProto, **options: object) -> runtime.Module:
+    """What is loaded of it."""
+    module = packer.from_onnx(made, **options)
+    return runtime.load(packer.export_library(module, folder / "model.so"))
+
+
+STATE = {"total": "total_next", "rows": "all_rows"}
+
+
+def test_given_states_are_appended_and_replaced(tmp_path: Path) -> None:
+    """The axis that grows is in the middle; the other state has one shape."""
+    loaded = library(tmp_path, model(), state=STATE)
+    assert [one.name for one in (*loaded.inputs, *loaded.outputs)] == ["x", "y"]
+    session = loaded.session()
+    random = np.random.default_rng(0)
+    xs = random.normal(size=(20, 3, 1, 2)).astype(np.float32)
+    for step, x in enumerate(xs, 1):
+        right = xs[:step].sum((0, 2)) + xs[:step].sum()
+        np.testing.assert_allclose(session["main"](x).numpy(), right, rtol=1e-4, atol=1e-4)
+    assert session.length == 20
+
+
+@pytest.mark.parametrize(
+    ("past", "present"),
+    [
+        ("past_key_values.0.key", "present.0.key"),
+        ("past.0.value", "present.0.value"),
+        ("past_0", "present_0"),
+        ("past_key_values_3_key", "present_3_key"),
+        ("past_key_values.0.decoder.key", "present_key_values.0.decoder.key"),
+    ],
+)
+def test_caches_are_found_by_name(past: str, present: str) -> None:
+    """As exporters write them; a note says so, and how to keep them."""
+    made = model("rows", "all_rows")
+    for value in (*made.graph.input, *made.graph.output):
+        value.name = {"rows": past, "all_rows": present}.get(value.name, value.name)
+    for node in made.graph.node:
+        for names in (node.input, node.output):
+            names[:] = [{"rows": past, "all_rows": present}.get(one, one) for one in names]
+    program = packer.from_onnx(made)
+    assert program.table_row("main").param_names == ("x", "total")
+    assert "1 inputs are state" in program._imported_code.notes[0]
+    assert packer.from_onnx(made, state={}).table_row("main").num_args == 3
+
+
+def test_pair_that_does_not_fit_remains(tmp_path: Path) -> None:
+    """The note says why, and main has all inputs and outputs."""
+    made = model()
+    made.graph.input[2].name = "past_1"
+    made.graph.node[3].input[0] = "past_1"
+    made.graph.output[0].name = made.graph.node[5].output[0] = "present_1"
+    program = packer.from_onnx(made)
+    (note, *_) = program._imported_code.notes
+    assert "look like state, and remain inputs: 'past_1' and 'present_1': shape, expected" in note
+    assert program.table_row("main").num_args == 3
+
+
+@pytest.mark.parametrize(
+    ("state", "refused"),
+    [
+        ({"total": "y"}, r"state: 'total' and 'y': shape, expected \(1,\) again"),
+        ({"totl": "y"}, "state: 'totl', expected an input of the model; near names: 'total'"),
+        ({"total": "y_"}, "state: 'y_', expected an output of the model; near names: 'y'"),
+        ({"total": "y", "rows": "y"}, "state: 'y', expected one state only"),
+    ],
+)
+def test_wrong_states_are_refused(state: dict[str, str], refused: str) -> None:
+    """Before anything is compiled, with the names."""
+    with pytest.raises(packer.ExportError, match=refused):
+        packer.from_onnx(model(), state=state)
+
+
+def test_data_types_must_agree() -> None:
+    """A state has one."""
+    made = model()
+    made.graph.output.append(onnx.helper.make_tensor_value_info("whole", 7, [1]))
+    made.graph.node.append(onnx.helper.make_node("Cast", ["total"], ["whole"], to=7))
+    with pytest.raises(packer.ExportError, match="data type, expected FLOAT, found INT64"):
+        packer.from_onnx(made, state={"total": "whole"})
+
+
+def test_sets_of_shapes_have_no_state() -> None:
+    """One program has open lengths; several sets are refused with state."""
+    sets = [{"x": (1, 1, 2), "rows": (1, 4, 2)}, {"x": (2, 1, 2), "rows": (2, 4, 2)}]
+    with pytest.raises(packer.ExportError, match="expected one set of input shapes, found 2"):
+        packer.from_onnx(model(), sets, state=STATE)
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (["rows"], "state: expected INPUT=OUTPUT, or only 'none', found 'rows'"),
+        (["rows=a", "rows=b"], "state: expected each input once, found 'rows=b'"),
+        (["none", "rows=a"], "state: expected INPUT=OUTPUT, or only 'none', found 'none'"),
+    ],
+)
+def test_option_of_another_form_is_refused(
+    tmp_path: Path, words: list[str], refused: str
+) -> None:
+    """With one line, and no library."""
+    onnx.save(model(), tmp_path / "model.onnx")
+    options = [word for text in words for word in ("--state", text)]
+    command = [sys.executable, "-m", "packer", "export", "model.so", "model.onnx", *options]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert refused in done.stderr
+    assert not (tmp_path / "model.so").exists()
+
+
+def test_option_and_table_choose_states(tmp_path: Path) -> None:
+    """--state and packer.toml give the same program."""
+    onnx.save(model(), tmp_path / "model.onnx")
+    options = [word for pair in STATE.items() for word in ("--state", "=".join(pair))]
+    command = [sys.executable, "-m", "packer", "export", "one.so", "model.onnx", *options]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    states = [f"{name}={output}" for name, output in STATE.items()]
+    table = f'[module.m]\nkind = "onnx"\nmodel = "model.onnx"\nstate = {states}\n'
+    (tmp_path / "packer.toml").write_text(table)
+    command = [sys.executable, "-m", "packer", "export", "two.so"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    one, two = (runtime.load(tmp_path / name) for name in ("one.so", "two.so"))
+    assert one.get_source() == two.get_source()
+    assert "dso.state.append" in one.get_source()

@@ -1,0 +1,1 @@
+"""What a model keeps from call to call."""
