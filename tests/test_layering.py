@@ -57,7 +57,7 @@ FLOORS = {
         },
         {"tensors", "trust/encryption"},
         {"device", "module"},
-        {"graph", "relax", "session"},
+        {"generation", "graph", "relax", "session"},
         {"modules", "relax_vm"},
         {"payloads", "serial/manifest"},
         {"blob"},

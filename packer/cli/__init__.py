@@ -28,6 +28,7 @@ COMMANDS = {
     "export": "make one shared library of a tree of modules",
     "link": "link tars, objects and archives that an export made",
     "load": "load a library, print its tree, call a function",
+    "generate": "generate tokens with a language model",
     "inspect": "show the contents of a library without running it",
     "diff": "compare two libraries",
     "extract": "write the payloads of a library as files, with a packer.toml",

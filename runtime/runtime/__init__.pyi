@@ -17,6 +17,8 @@ from .error import PackerError as PackerError
 from .error import ToolchainError as ToolchainError
 from .error import VerifyError as VerifyError
 from .error import WeightNotFoundError as WeightNotFoundError
+from .generation import Sampling as Sampling
+from .generation import generate as generate
 from .graph import executor as graph_executor  # noqa: F401
 from .graph.executor import GraphExecutor as GraphExecutor
 from .graph.model_record import TensorInfo as TensorInfo

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from .graph.model_record import TensorInfo
     from .module import Module
 
 
@@ -62,6 +63,17 @@ class Session:
             A call uses the session.
         """
         return self._core.length
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """The inputs of the model, without its state: as `Module.inputs`.
+
+        Raises
+        ------
+        BlobFormatError
+            The record is malformed; another program wrote or changed it.
+        """
+        return self._module.inputs
 
     def reset(self) -> None:
         """Forget the state, and keep its memory.

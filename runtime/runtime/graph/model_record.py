@@ -93,6 +93,22 @@ class Variant(NamedTuple):
     outputs: tuple[TensorInfo, ...]
 
 
+class State(NamedTuple):
+    """What a session keeps of a model: an input, and the output that is its next value.
+
+    Attributes
+    ----------
+    input, output : str
+        Their names in the model.
+    appended : bool
+        True if calls append rows, in place; else they replace it.
+    """
+
+    input: str
+    output: str
+    appended: bool
+
+
 class ModelRecord:
     """A record, checked.
 
@@ -102,6 +118,8 @@ class ModelRecord:
         Of the model; if there are several sets of shapes, of the first set.
     variants : tuple of Variant
         All sets of shapes, if there are several.
+    states : tuple of State
+        What a session keeps; neither an input nor an output.
     nodes : tuple of GraphNode
         The operators.
     values : dict of str to TensorInfo
@@ -121,6 +139,7 @@ class ModelRecord:
             Variant(_field(v, "function", str), _infos(v, "inputs"), _infos(v, "outputs"))
             for v in variants
         )
+        self.states = tuple(map(_state, _each(fields, "states", dict)))
         self.nodes = tuple(map(_node, _each(fields, "nodes", dict)))
         values = _field(fields, "values", dict, {})
         self.values = {name: _info(value, name) for name, value in values.items()}
@@ -156,6 +175,7 @@ def _check_version(fields: Mapping[str, Any]) -> None:
 
 def _expect(what: str, value: Any, kind: type) -> None:
     names = {dict: "a table", list: "a list", str: "text", int: "a number of at least 0"}
+    names |= {bool: "true or false"}
     is_number = isinstance(value, int) and 0 <= value < _MOST_NUMBER
     if type(value) is not kind or (kind is int and not is_number):
         raise ValueError(f"{what}, expected {names[kind]}, found {shown(value)}")
@@ -193,6 +213,14 @@ def _info(fields: Any, name: str) -> TensorInfo:
     layout = _field(fields, "layout", str, "")
     most = tuple(_table(fields, "most", int).items())
     return TensorInfo(name, _field(fields, "dtype", str), tuple(shape), layout, most)
+
+
+def _state(fields: Mapping[str, Any]) -> State:
+    return State(
+        _field(fields, "input", str),
+        _field(fields, "output", str),
+        _field(fields, "appended", bool, False),
+    )
 
 
 def _node(fields: Mapping[str, Any]) -> GraphNode:

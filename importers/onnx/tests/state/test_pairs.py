@@ -134,9 +134,7 @@ def test_sets_of_shapes_have_no_state() -> None:
         (["none", "rows=a"], "state: expected INPUT=OUTPUT, or only 'none', found 'none'"),
     ],
 )
-def test_option_of_another_form_is_refused(
-    tmp_path: Path, words: list[str], refused: str
-) -> None:
+def test_option_of_another_form_is_refused(tmp_path: Path, words: list[str], refused: str) -> None:
     """With one line, and no library."""
     onnx.save(model(), tmp_path / "model.onnx")
     options = [word for text in words for word in ("--state", text)]

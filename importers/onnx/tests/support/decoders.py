@@ -106,5 +106,3 @@ def check_same(found: tuple[list[int], Any], right: tuple[list[int], Any]) -> No
             np.testing.assert_allclose(found[1][step], right[1][step], atol=1e-4)
             return
     np.testing.assert_allclose(found[1], right[1], atol=1e-4)
-
-

@@ -1,0 +1,121 @@
+"""``packer generate``: generate tokens with a language model."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from runtime.error import PackerError
+
+from .parser import CommandParser
+from .terminal import write
+
+if TYPE_CHECKING:
+    from runtime import Module, Sampling
+
+_DESCRIPTION = """\
+Generate tokens with a language model whose caches are state, and print their ids, one a line.
+
+A model of packer export --onnx has state if its caches have the usual names, or by --state. There
+is no tokenizer here. Loading runs the constructors of the library: load only libraries that you
+trust."""
+
+_EPILOG = """\
+examples:
+  packer generate model.so --ids 1,2,3 --max 64
+  packer generate model.so --ids 1,2,3 --stop 2 --temperature 0.8 --top-k 40 --seed 7
+  packer generate model.so --ids 1,2,3 --speed  # tokens per second, and the machine's bandwidth"""
+
+_READ_NBYTES = 1 << 28
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Parse the arguments of ``packer generate``."""
+    parser = CommandParser(
+        "packer generate",
+        usage="packer generate [OPTION ...] LIBRARY --ids ID,ID,...",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    parser.add_argument("library", metavar="LIBRARY", help="the library")
+    ids = "the tokens to begin with"
+    parser.add_argument("--ids", type=_ids, required=True, metavar="IDS", help=ids)
+    most = "the most tokens to generate; 64 by default"
+    parser.add_argument("--max", type=int, default=64, metavar="N", help=most)
+    stop = "tokens that end the text"
+    parser.add_argument("--stop", type=_ids, default=[], metavar="IDS", help=stop)
+    for option, kind, default, text in (
+        ("--temperature", float, 0.0, "divide logits by it; 0, the default, takes the best token"),
+        ("--top-k", int, 0, "choose among so many best tokens; 0: all"),
+        ("--top-p", float, 1.0, "choose among the best tokens whose probabilities reach this sum"),
+        ("--repetition-penalty", float, 1.0, "divide logits of tokens so far by it"),
+        ("--seed", int, None, "of the random numbers"),
+    ):
+        parser.add_argument(option, type=kind, default=default, metavar="N", help=text)
+    speed = "print tokens per second, and the bytes that one thread reads per second"
+    parser.add_argument("--speed", action="store_true", help=speed)
+    return parser.parse_args(argv)
+
+
+def _ids(text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected ids as in 1,2,3, found {text!r}") from None
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Load, generate, print."""
+    import runtime
+
+    model = runtime.load(arguments.library)
+    record = model.model_record
+    if record is None or not record.states:
+        text = "a model with state, found one without; export its caches as state (--state)"
+        raise PackerError(f"{arguments.library}: expected {text}")
+    sampling = runtime.Sampling(
+        arguments.temperature,
+        arguments.top_k,
+        arguments.top_p,
+        arguments.repetition_penalty,
+        arguments.seed,
+    )
+    _generate(model, arguments, sampling)
+
+
+def _generate(model: Module, arguments: argparse.Namespace, sampling: Sampling) -> None:
+    from runtime import generate
+
+    times = [perf_counter()]
+    try:
+        tokens = generate(
+            model.session(),
+            arguments.ids,
+            maximum=arguments.max,
+            stop=arguments.stop,
+            sampling=sampling,
+        )
+        for token in tokens:
+            write(str(token))
+            times.append(perf_counter())
+    except (ValueError, IndexError, TypeError) as error:
+        raise PackerError(f"{arguments.library}: {error}") from error
+    if arguments.speed and len(times) > 2:
+        first, rest = times[1] - times[0], times[-1] - times[1]
+        write(
+            f"{first * 1e3:.1f} ms to the first token, then {(len(times) - 2) / rest:.1f} tokens "
+            f"per second; one thread reads {_bandwidth() / 1e9:.1f} GB per second"
+        )
+
+
+def _bandwidth() -> float:
+    """Measure the bytes that one thread reads per second: the best of three searches."""
+    data = b"\1" * _READ_NBYTES
+    times = []
+    for _ in range(3):
+        start = perf_counter()
+        data.find(b"\2")
+        times.append(perf_counter() - start)
+    return _READ_NBYTES / min(times)
