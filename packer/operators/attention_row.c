@@ -15,7 +15,7 @@ struct plan {
   float scale;
 };
 
-/* What is known of one head of q so far. */
+/* The sums of one head of q, after some keys. */
 struct head {
   float greatest, sum, change; /* change: the factor of earlier sums */
 };

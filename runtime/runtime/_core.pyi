@@ -543,7 +543,7 @@ class Bytecode:
 
 @final
 class Session:
-    """What a model keeps from call to call."""
+    """The state of a model, from call to call."""
 
     def __new__(cls, most: int) -> Session:
         """Make one without state; a state has at most `most` rows, 0 for no bound."""

@@ -1,4 +1,4 @@
-"""Session: what a model keeps from one call to the next, as the keys and values of its tokens."""
+"""Session: the state of a model from call to call, as the keys and values of its tokens."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ static PyGetSetDef session_getset[] = {
 
 PyTypeObject Session_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.Session",
-    .tp_doc = "What a model keeps from call to call.",
+    .tp_doc = "The state of a model, from call to call.",
     .tp_basicsize = sizeof(Session),
     .tp_new = session_make,
     .tp_dealloc = (destructor)session_dealloc,

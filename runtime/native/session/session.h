@@ -1,8 +1,8 @@
-/* A session: what a model keeps from one call to the next, as the keys and values of earlier tokens.
+/* A session: the state of a model from call to call, as the keys and values of earlier tokens.
  *
  * A model has states, which its code numbers from 0. A state is a tensor: a call appends rows to
- * it, in place, or replaces it. What a call changed counts once the call has returned without an
- * error. One call uses a session at a time. */
+ * it, in place, or replaces it. Changes count once the call has returned without an error. One call
+ * uses a session at a time. */
 #ifndef DSO_PACKER_SESSION_SESSION_H
 #define DSO_PACKER_SESSION_SESSION_H
 

@@ -94,7 +94,7 @@ class Variant(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a session keeps of a model: an input, and the output that is its next value.
+    """An input that a session keeps, and the output that is its next value.
 
     Attributes
     ----------

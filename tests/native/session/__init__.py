@@ -1,1 +1,1 @@
-"""What a model keeps from call to call."""
+"""The state of a model, from call to call."""

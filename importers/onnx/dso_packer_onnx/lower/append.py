@@ -1,4 +1,4 @@
-"""dso.Append: rows after those that a cache has, in the memory of both."""
+"""dso.Append: further rows of a cache, in its memory."""
 
 from __future__ import annotations
 

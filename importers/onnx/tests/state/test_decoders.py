@@ -26,7 +26,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> tuple[runtime.Module, obj
 
 @pytest.mark.parametrize("name", ["gpt2", "qwen2"])
 def test_256_greedy_tokens_are_those_of_generate(name: str, tmp_path: Path) -> None:
-    """A prompt, then token by token; the caches are no arguments, and nothing turns them."""
+    """A prompt, then token by token; main takes the ids alone."""
     model = make(name)
     module = packer.from_onnx(export(model, tmp_path / "model.onnx"))
     library = runtime.load(packer.export_library(module, tmp_path / "model.so"))

@@ -147,7 +147,7 @@ def test_numbers_out_of_range_are_refused(model, options, refused) -> None:
 
 
 def test_nan_logits_are_refused(tmp_path: Path) -> None:
-    """Whatever else the row has."""
+    """One element suffices."""
     text = MODEL.replace("TABLE", ", ".join(["0"] * 81)).replace("Gather(table", "Gather(broken")
     text = text.replace(
         "logits =", "zero = Sub(table, table)\n  broken = Div(zero, zero)\n  logits ="

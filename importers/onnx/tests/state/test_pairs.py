@@ -38,7 +38,7 @@ def model(past: str = "rows", present: str = "all_rows") -> onnx.ModelProto:
 
 
 def library(folder: Path, made: onnx.ModelProto, **options: object) -> runtime.Module:
-    """What is loaded of it."""
+    """Export a model, and load the library."""
     module = packer.from_onnx(made, **options)
     return runtime.load(packer.export_library(module, folder / "model.so"))
 
