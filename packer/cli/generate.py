@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Generate tokens with a language model whose caches are state, and print their ids, one a line.
 
-A model of packer export --onnx has state if its caches have the usual names, or by --state. There
+Caches of an ONNX model are state if they have the usual names (importers/onnx/docs/tokens.md). There
 is no tokenizer here. Loading runs the constructors of the library: load only libraries that you
 trust."""
 
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
     model = runtime.load(arguments.library)
     record = model.model_record
     if record is None or not record.states:
-        text = "a model with state, found one without; export its caches as state (--state)"
+        text = "a model with state, found one without; export its caches as state: packer export --state"
         raise PackerError(f"{arguments.library}: expected {text}")
     sampling = runtime.Sampling(
         arguments.temperature,

@@ -30,8 +30,9 @@ class Session:
     ::
 
         session = runtime.load("model.so").session()
-        logits = session["main"](prompt)
-        logits = session["main"](token)
+        main = session["main"]
+        logits = main(prompt)
+        logits = main(token)
     """
 
     def __init__(self, module: Module, maximum: int | None = None) -> None:
