@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ..modules.c_source import CSourceModule
 from . import workspace
 from .packed import BLOCK, PANEL, conv2d_count, conv2d_parts, matmul_shape, pack_conv2d, pack_matmul
+from .packed_bits import matmul_bits_shape, pack_matmul_bits, quantize_matmul
 from .packed_lowp import lowp_conv2d_count, lowp_matmul_shape, pack_lowp_conv2d, pack_lowp_matmul
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BLOCK", "INCLUDE", "PANEL", "modules", "sources", "workspace"]
 __all__ += ["conv2d_count", "conv2d_parts", "matmul_shape", "pack_conv2d", "pack_matmul"]
+__all__ += ["matmul_bits_shape", "pack_matmul_bits", "quantize_matmul"]
 __all__ += ["lowp_conv2d_count", "lowp_matmul_shape", "pack_lowp_conv2d", "pack_lowp_matmul"]
 
 #: The folder of the sources and of ``dso_operators.h``: for the option ``include`` of a module.
@@ -37,6 +39,7 @@ _FILES: dict[str, tuple[str, ...]] = {
     "conv2d": ("conv2d", "depthwise", "pack_conv2d", "reorder", *_TILES),
     "elementwise": ("reorder", "parallel"),
     "matmul": ("matmul", *_TILES),
+    "matmul_bits": ("matmul_bits", *_TILES),
     "lowp_conv2d": (
         *("conv2d_lowp", "copy_lowp", "depthwise_lowp", "pack_conv2d_lowp"),
         *_LOWP_TILES,
@@ -57,7 +60,7 @@ def sources(*names: str) -> list[Path]:
     Parameters
     ----------
     *names : {"attention", "conv2d", "elementwise", "matmul", "lowp_conv2d", \
-"lowp_matmul", "normalize", "pooling", "quantize", "recurrent", "reorder", "resize"}
+"lowp_matmul", "matmul_bits", "normalize", "pooling", "quantize", "recurrent", "reorder", "resize"}
         The operators; by default all. ``"matmul"`` stands for `dso_op_matmul` and its functions.
 
     Returns

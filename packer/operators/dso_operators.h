@@ -84,6 +84,24 @@ DSO_OP_API int64_t dso_op_matmul_packed_size(const struct dso_op_matmul *product
 DSO_OP_API void dso_op_matmul_pack(const struct dso_op_matmul *product, const float *b,
                                    int64_t b_row, int64_t b_column, float *packed);
 
+/* ---- Product with a weight of 4 or 8 bits: b[k][j] = scale[k / block][j] * an integer ---- */
+
+struct dso_op_matmul_bits {
+  int64_t rows, inner, columns;
+  int bits;      /* 4 or 8 */
+  int64_t block; /* inputs that share a scale: 16, 32, 64, 128 or 256 */
+  const float *a;
+  int64_t a_row;
+  const void *b; /* packed: packer.operators.pack_matmul_bits; docs/operators.md */
+  float *out;
+  int64_t out_row;
+  struct dso_op_after after;
+  float *workspace;
+};
+
+DSO_OP_API int dso_op_matmul_bits(const struct dso_op_matmul_bits *product);
+DSO_OP_API int64_t dso_op_matmul_bits_workspace(const struct dso_op_matmul_bits *product);
+
 /* ---- Products of 8-bit integers and of bfloat16 ----
  *
  * Sums of integers are exact in int32, modulo 2^32; sums of bfloat16 are float32. */

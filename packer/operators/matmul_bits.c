@@ -1,0 +1,193 @@
+/* Products with a weight of 4 or 8 bits, whose blocks of inputs share a scale for each column.
+ *
+ * A word has the adjacent inputs of one column. One row is multiplied by the integers, so that the
+ * weight is read once and from memory; more rows by a part of the weight in float32. */
+#include <string.h>
+
+#include "parts.h"
+
+enum {
+  MOST_BLOCK = 256,
+  COLUMN_VECTORS = PANEL / LANES,
+  CHAINS = LANES >= 8 ? 2 : 1, /* of sums: a sum waits for the one before it */
+};
+
+struct plan {
+  const struct dso_op_matmul_bits *product;
+  int64_t panels, blocks, block_words, tiles;
+};
+
+static struct plan plan_of(const struct dso_op_matmul_bits *product) {
+  struct plan plan = {.product = product};
+  plan.panels = ceil_div(product->columns, PANEL);
+  plan.blocks = ceil_div(product->inner, product->block);
+  plan.block_words = PANEL + product->block * product->bits / 32 * PANEL;
+  plan.tiles = ceil_div(product->rows, PIXELS);
+  return plan;
+}
+
+int64_t dso_op_matmul_bits_workspace(const struct dso_op_matmul_bits *product) {
+  return product->rows > 1 ? plan_of(product).panels * PANEL * product->rows : 0;
+}
+
+/* Input `i` of each word, a signed integer. */
+INLINE vec part_of(bits words, const int i, const int width) {
+#if defined(__AVX512F__)
+  static const float values[16] = {0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1};
+  if (width == 4) {
+    const bits index = words >> (4 * i);
+#if defined(__clang__)
+    return (vec)__builtin_ia32_permvarsf512((plain)load(values), (mask)index);
+#else
+    return (vec)__builtin_shuffle((plain)load(values), (mask)index);
+#endif
+  }
+#endif
+  const mask number = (mask)(words << (32 - width * (i + 1))) >> (32 - width);
+  return __builtin_convertvector(number, plain);
+}
+
+INLINE bits load_words(const uint32_t *from) {
+  bits words;
+  memcpy(&words, from, sizeof words);
+  return words;
+}
+
+/* Add the products of one row with a block to the sums of a panel. */
+INLINE void multiply_block(const uint32_t *block, const float *a, int64_t count, vec *sums,
+                           const int width) {
+  vec parts[CHAINS][COLUMN_VECTORS];
+  const uint32_t *words = block + PANEL;
+  UNROLL
+  for (int c = 0; c < CHAINS; c++) UNROLL
+  for (int v = 0; v < COLUMN_VECTORS; v++) parts[c][v] = splat(0);
+  for (int64_t k = 0; k < count; k += 32 / width, words += PANEL) {
+    bits word[COLUMN_VECTORS];
+    UNROLL
+    for (int v = 0; v < COLUMN_VECTORS; v++) word[v] = load_words(words + v * LANES);
+    UNROLL
+    for (int i = 0; i < 32 / width; i++) UNROLL
+    for (int v = 0; v < COLUMN_VECTORS; v++)
+      parts[i % CHAINS][v] += splat(a[k + i]) * part_of(word[v], i, width);
+  }
+  UNROLL
+  for (int v = 0; v < COLUMN_VECTORS; v++) {
+    vec sum = parts[0][v], scale;
+    if (CHAINS > 1) sum += parts[CHAINS - 1][v];
+    memcpy(&scale, block + v * LANES, sizeof scale);
+    sums[v] += sum * scale;
+  }
+}
+
+INLINE void multiply_panel(const struct plan *plan, const uint32_t *panel, float *to,
+                           const int width) {
+  const struct dso_op_matmul_bits *product = plan->product;
+  const int64_t block = product->block;
+  vec sums[COLUMN_VECTORS];
+  UNROLL
+  for (int v = 0; v < COLUMN_VECTORS; v++) sums[v] = splat(0);
+  for (int64_t b = 0; b < plan->blocks; b++, panel += plan->block_words) {
+    const float *a = product->a + b * block;
+    float last[MOST_BLOCK];
+    if ((b + 1) * block > product->inner) { /* the weight has zeros there */
+      memset(last, 0, sizeof last);
+      memcpy(last, a, (size_t)(product->inner - b * block) * sizeof *a);
+      a = last;
+    }
+    multiply_block(panel, a, block, sums, width);
+  }
+  UNROLL
+  for (int v = 0; v < COLUMN_VECTORS; v++) store(to + v * LANES, sums[v]);
+}
+
+/* Write a block as float32: [input][PANEL]. */
+INLINE void unpack_block(const uint32_t *block, int64_t count, float *to, const int width) {
+  const uint32_t *words = block + PANEL;
+  for (int64_t k = 0; k < count; k += 32 / width, words += PANEL) UNROLL
+  for (int v = 0; v < COLUMN_VECTORS; v++) {
+    const bits word = load_words(words + v * LANES);
+    vec scale;
+    memcpy(&scale, block + v * LANES, sizeof scale);
+    UNROLL
+    for (int i = 0; i < 32 / width; i++)
+      store(to + (k + i) * PANEL + v * LANES, part_of(word, i, width) * scale);
+  }
+}
+
+static struct position tile_of(const struct plan *plan, int64_t tile, int64_t column) {
+  const struct dso_op_matmul_bits *product = plan->product;
+  const int64_t row = part_begin(product->rows, plan->tiles, tile);
+  const int64_t end = part_begin(product->rows, plan->tiles, tile + 1);
+  return (struct position){.data = product->a + row * product->a_row,
+                           .plane = BLOCK,
+                           .at = row * product->out_row + column,
+                           .rows = 1,
+                           .columns = (int)(end - row)};
+}
+
+/* Add the products of all rows with some blocks, in float32, to their sums. */
+static void multiply_some(const struct plan *plan, const float *weight, int64_t first,
+                          int64_t inputs, float *sums) {
+  _Alignas(64) float some[PIXELS * PANEL];
+  const int64_t blocks = ceil_div(inputs, BLOCK);
+  const struct tile tile = {.step = plan->product->a_row,
+                            .blocks = blocks,
+                            .block = BLOCK,
+                            .last = inputs - (blocks - 1) * BLOCK,
+                            .taps = {1, 1},
+                            .weight = weight,
+                            .weight_step = PANEL};
+  for (int64_t t = 0; t < plan->tiles; t++) {
+    struct position position = tile_of(plan, t, 0);
+    position.data += first;
+    dso_op_tiles(&tile, &position, 1, PANEL, some, NULL);
+    for (int64_t i = 0; i < position.columns * PANEL; i += LANES)
+      store(sums + i, load(sums + i) + load(some + i));
+    sums += position.columns * PANEL;
+  }
+}
+
+static void multiply_rows(const struct plan *plan, const uint32_t *panel, float *sums) {
+  const struct dso_op_matmul_bits *product = plan->product;
+  const int64_t block = product->block, together = max(MOST_BLOCK / block, 1);
+  _Alignas(64) float weight[MOST_BLOCK * PANEL];
+  memset(sums, 0, (size_t)(product->rows * PANEL) * sizeof *sums);
+  for (int64_t b = 0; b < plan->blocks; b += together) {
+    const int64_t end = min(b + together, plan->blocks), first = b * block;
+    for (int64_t i = b; i < end; i++, panel += plan->block_words)
+      if (product->bits == 4) unpack_block(panel, block, weight + (i - b) * block * PANEL, 4);
+      else unpack_block(panel, block, weight + (i - b) * block * PANEL, 8);
+    multiply_some(plan, weight, first, min(end * block, product->inner) - first, sums);
+  }
+}
+
+/* One item: a panel of columns, for all rows. */
+static void multiply(const void *data, int64_t index) {
+  const struct plan *plan = data;
+  const struct dso_op_matmul_bits *product = plan->product;
+  const uint32_t *panel = (const uint32_t *)product->b + index * plan->blocks * plan->block_words;
+  const int64_t column = index * PANEL, columns = min(product->columns - column, PANEL);
+  const struct place place = {.after = &product->after,
+                              .out = product->out,
+                              .step = product->out_row,
+                              .plane = BLOCK,
+                              .first = column};
+  _Alignas(64) float row[PANEL], *sums = row;
+  if (product->rows > 1) {
+    sums = product->workspace + column * product->rows;
+    multiply_rows(plan, panel, sums);
+  } else if (product->bits == 4) multiply_panel(plan, panel, row, 4);
+  else multiply_panel(plan, panel, row, 8);
+  for (int64_t t = 0; t < plan->tiles; t++) {
+    const struct position position = tile_of(plan, t, column);
+    dso_op_finish(&place, &position, columns, sums);
+    sums += position.columns * PANEL;
+  }
+}
+
+int dso_op_matmul_bits(const struct dso_op_matmul_bits *product) {
+  const struct plan plan = plan_of(product);
+  if (product->rows < 1 || product->columns < 1) return 0;
+  return dso_op_parallel(multiply, &plan, plan.panels,
+                         product->rows * product->inner * product->columns);
+}
