@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
     model = runtime.load(arguments.library)
     record = model.model_record
     if record is None or not record.states:
-        text = "a model with state, found one without; export its caches as state: packer export --state"
+        text = "a model with state, found one without; packer export --state names its caches"
         raise PackerError(f"{arguments.library}: expected {text}")
     sampling = runtime.Sampling(
         arguments.temperature,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     InputShapes = Mapping[str, Sequence[int | str]]
 
+_BITS, _BLOCKS = (4, 8), (16, 32, 64, 128, 256)
 _NOT_NEEDED = (
     "dynamic (--dynamic) is not needed: what is open in the model or in input_shapes stays open; "
     "input_shapes (--input-shape) fixes it"
@@ -38,6 +39,8 @@ def from_onnx(
     input_values: Mapping[str, ArrayLike] | None = None,
     options: Sequence[str] = (),
     state: Mapping[str, str] | None = None,
+    weight_bits: int | None = None,
+    block: int | None = None,
     progress: Callable[[str], None] = silent,
 ) -> VMExecutable:
     """Make a tree of modules of an ONNX model: its library needs no other package.
@@ -63,6 +66,11 @@ def from_onnx(
         Inputs that are state, each with the output that is its value in the next call: ``main``
         has neither, and is called by a session (`runtime.Module.session`). By default pairs such
         as ``past_key_values.0.key`` and ``present.0.key``; {} keeps all inputs and outputs.
+    weight_bits : {4, 8}, optional
+        Store the float32 matrices of products with so many bits, rounded to the nearest; a note
+        has the largest error of each. By default they are stored as they are.
+    block : {16, 32, 64, 128, 256}, optional
+        The inputs that share a scale, 32 by default.
     progress : callable
         Gets the name of each step.
 
@@ -98,8 +106,22 @@ def from_onnx(
         raise ExportError(text) from error
     return make_tree(
         *(model, sets, dict(input_values or {}), tuple(list_of(options, "options"))),
-        *(progress, notes, state),
+        *(progress, notes, state, _bits(weight_bits, block)),
     )
+
+
+def _bits(weight_bits: int | None, block: int | None) -> tuple[int, int] | None:
+    """Return the bits and the block, or None to keep float32."""
+    if weight_bits is None and block is not None:
+        raise ExportError(f"from_onnx: block {block!r} without weight_bits; give both, or neither")
+    if weight_bits is None:
+        return None
+    size = 32 if block is None else block
+    for name, value, known in (("weight_bits", weight_bits, _BITS), ("block", size, _BLOCKS)):
+        if value not in known:
+            expected = ", ".join(map(str, known))
+            raise ExportError(f"from_onnx: {name}, expected one of {expected}, found {value!r}")
+    return weight_bits, size
 
 
 def _sets_of_shapes(

@@ -95,6 +95,13 @@ def read_pairs(texts: Sequence[str]) -> dict[str, str] | None:
     return pairs
 
 
+def _number(text: str, what: str) -> int:
+    """Read a number without a sign; `from_onnx` knows which ones there are."""
+    if not _EXTENT.fullmatch(text):
+        raise ExportError(f"{what}: expected a number, found {text!r}")
+    return int(text)
+
+
 def _shape(text: str, shape: str) -> Shape:
     words: Sequence[str] = shape.split("," if "," in shape else "x") if shape else ()
     words = [word.strip() for word in words]
@@ -111,6 +118,11 @@ def _add_options(group: argparse._ArgumentGroup) -> None:
     shape = "an input's shape: x=1x3x224x224, x=batch,3,h,w; x again begins another set of shapes"
     fixed = "the value of an input that decides shapes: size=2,2,5,6; it is not an argument then"
     state = "an input that a session keeps, with its next value; found by name without; or none"
+    for option, dest, metavar, text in (
+        ("--weight-bits", "weight_bits", "4|8", "store the matrices of products in so many bits"),
+        ("--block", "block", "N", "inputs that share a scale of --weight-bits; 32"),
+    ):
+        group.add_argument(option, dest=dest, metavar=metavar, help=text)
     for option, dest, metavar, text in (
         ("--input-shape", "input_shapes", "NAME=SHAPE", f"{shape}; may be repeated"),
         ("--dynamic", "dynamic", "NAME", "not needed: what is open in the model stays open"),
@@ -148,6 +160,18 @@ SETTINGS = (
         '`["h=h_next"]`: inputs that a session keeps, each with the output that is its next value. '
         'By default caches are found by their names; `["none"]` keeps them inputs and outputs.',
         read_pairs,
+    ),
+    Setting(
+        "weight_bits",
+        "string",
+        '`"4"` or `"8"`: store the float32 matrices of products with so many bits.',
+        lambda text: _number(text, "weight bits"),
+    ),
+    Setting(
+        "block",
+        "string",
+        '`"32"`: the inputs that share a scale of `weight_bits`: 16, 32, 64, 128 or 256.',
+        lambda text: _number(text, "block"),
     ),
     Setting("options", "strings", "Further options for the compiler."),
 )

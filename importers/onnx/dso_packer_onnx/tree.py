@@ -10,6 +10,7 @@ from packer.levels.note import mark_imported
 
 from .host import operator_modules
 from .layout import choose_layouts
+from .lower.bits import use_bits
 from .lower.nodes import lower_nodes
 from .named import name_extents
 from .plain_loops import plain_loops_note
@@ -40,8 +41,12 @@ def make_tree(
     progress: Callable[[str], None],
     notes: list[str],
     state: Mapping[str, str] | None = None,
+    weight_bits: tuple[int, int] | None = None,
 ) -> VMExecutable:
-    """Make what `from_onnx` returns; `sets` has at least one set of shapes."""
+    """Make what `from_onnx` returns; `sets` has at least one set of shapes.
+
+    `weight_bits` are the bits of a weight and the inputs of a block.
+    """
     if state and len(sets) > 1:
         text = f"state, expected one set of input shapes, found {len(sets)}; leave lengths open"
         raise ExportError(f"from_onnx: {text}")
@@ -58,6 +63,8 @@ def make_tree(
         progress("make its operators")
         folded |= rewrite(shaped)
         named |= name_extents(shaped.graph)
+        if weight_bits is not None:
+            notes += use_bits(shaped, *weight_bits)
         choose_layouts(shaped.graph)
         operators = lower_nodes(shaped.graph)
         conditions = conditions_of(shaped)

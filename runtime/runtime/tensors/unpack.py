@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from .tensor import Tensor, tensor
+from .unpack_bits import matmul_bits
 from .unpack_lowp import lowp_conv2d, lowp_matmul
 
 TYPE_CHECKING = False
@@ -41,6 +42,7 @@ def unpack(stored: Tensor, form: Mapping[str, Any]) -> Tensor:
     kernels: dict[object, Callable[..., Any]] = {
         "conv2d": _conv2d,
         "matmul": _matmul,
+        "matmul_bits": matmul_bits,
         "lowp_conv2d": lowp_conv2d,
         "lowp_matmul": lowp_matmul,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .append import append
+from .bits import matmul_bits
 from .elementwise import elementwise
 from .images import concat, conv2d, interleave, pooling, reorder, resize
 from .lowp import lowp_conv2d, lowp_matmul
@@ -30,6 +31,7 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Elementwise": elementwise,
     "Interleave": interleave,
     "MatMul": matmul,
+    "MatMulBits": matmul_bits,
     "LowpConv": lowp_conv2d,
     "LowpMatMul": lowp_matmul,
     "Normalize": normalize,

@@ -61,6 +61,23 @@ def packed_matmul(b: ir.Value, *, is_transposed: bool) -> ir.Value:
     )
 
 
+def packed_matmul_bits(b: ir.Value, *, is_transposed: bool, bits: int, block: int) -> ir.Value:
+    """Return the right factor of a product, rounded, as `pack_matmul_bits` stores it."""
+    return _packed(
+        b,
+        {"kernel": "matmul_bits", "transposed": is_transposed, "bits": bits, "block": block},
+        ir.DataType.INT32,
+        fast.matmul_bits_shape(_extents(b, is_transposed), bits, block),
+        lambda array: _matrix_parts(
+            array,
+            is_transposed,
+            lambda part: fast.pack_matmul_bits(
+                *fast.quantize_matmul(part, bits, block), bits, block
+            ),
+        ),
+    )
+
+
 def packed_lowp_matmul(b: ir.Value, *, is_transposed: bool) -> ir.Value:
     """Return the right factor of a low-precision product as `pack_lowp_matmul` stores it."""
     return _packed(
