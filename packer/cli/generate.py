@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Generate tokens with a language model whose caches are state, and print their ids, one a line.
 
-Caches of an ONNX model are state if they have the usual names (importers/onnx/docs/tokens.md). There
-is no tokenizer here. Loading runs the constructors of the library: load only libraries that you
-trust."""
+Caches of an ONNX model are state if they have the usual names. There is no tokenizer here. Loading
+runs the constructors of the library: load only libraries that you trust."""
 
 _EPILOG = """\
 examples:
