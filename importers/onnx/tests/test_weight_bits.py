@@ -55,6 +55,33 @@ def test_products_are_those_of_rounded_weights(bits: int, block: int, tmp_path: 
     np.testing.assert_allclose(loaded.weights["second"].numpy(), second.T, rtol=1e-6)
 
 
+def peer(bits: int, weights: dict[str, np.ndarray], block: int = 32) -> onnx.ModelProto:
+    """One MatMulNBits with inputs by name."""
+    inner, columns = INNER, MIDDLE
+    names = ["x", *(name if name in weights else "" for name in ("w", "s", "z", "g", "b"))]
+    while not names[-1]:
+        names.pop()
+    attributes = {"K": inner, "N": columns, "bits": bits, "block_size": block}
+    made = onnx.helper.make_node("MatMulNBits", names, ["y"], domain="com.microsoft", **attributes)
+    ends = [
+        onnx.helper.make_tensor_value_info(name, 1, ["rows", count])
+        for name, count in (("x", inner), ("y", columns))
+    ]
+    arrays = [onnx.numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = onnx.helper.make_graph([made], "peer", ends[:1], ends[1:], arrays)
+    domains = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("com.microsoft", 1)]
+    return onnx.helper.make_model(graph, opset_imports=domains, ir_version=10)
+
+
+def check_peer(library: runtime.Module, model_of_peer: onnx.ModelProto) -> None:
+    """ONNX Runtime's results, for one row and for several."""
+    session = onnxruntime.InferenceSession(model_of_peer.SerializeToString())
+    for rows in (1, 5):
+        x = RANDOM.normal(size=(rows, INNER)).astype(np.float32)
+        (right,) = session.run(None, {"x": x})
+        np.testing.assert_allclose(library["main"](x).numpy(), right, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("bits", [4, 8])
 def test_one_product_is_that_of_onnx_runtime(bits: int, tmp_path: Path) -> None:
     """MatMulNBits of accuracy level 0, with the same integers and scales."""
@@ -68,27 +95,43 @@ def test_one_product_is_that_of_onnx_runtime(bits: int, tmp_path: Path) -> None:
     whole[:INNER] = integers.astype(int) + (1 << (bits - 1))
     columns = whole.T.reshape(MIDDLE, blocks, 32)
     stored = columns[..., ::2] | columns[..., 1::2] << 4 if bits == 4 else columns
-    attributes = {"K": INNER, "N": MIDDLE, "bits": bits, "block_size": 32}
-    peer = onnx.helper.make_node(
-        "MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", **attributes
-    )
-    graph = onnx.helper.make_graph(
-        [peer],
-        "peer",
-        [onnx.helper.make_tensor_value_info("x", 1, ["rows", INNER])],
-        [onnx.helper.make_tensor_value_info("y", 1, ["rows", MIDDLE])],
-        [
-            onnx.numpy_helper.from_array(np.ascontiguousarray(stored), "w"),
-            onnx.numpy_helper.from_array(np.ascontiguousarray(scales.T), "s"),
-        ],
-    )
-    domains = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("com.microsoft", 1)]
-    proto = onnx.helper.make_model(graph, opset_imports=domains, ir_version=10)
-    session = onnxruntime.InferenceSession(proto.SerializeToString())
-    for rows in (1, 5):
-        x = RANDOM.normal(size=(rows, INNER)).astype(np.float32)
-        (right,) = session.run(None, {"x": x})
-        np.testing.assert_allclose(loaded["main"](x).numpy(), right, rtol=1e-4, atol=1e-4)
+    weights = {"w": np.ascontiguousarray(stored), "s": np.ascontiguousarray(scales.T)}
+    check_peer(loaded, peer(bits, weights))
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("extra", ["", "z", "b", "zb"])
+def test_matmul_nbits_is_imported(bits: int, extra: str, tmp_path: Path) -> None:
+    """With zeros and a bias too; without zeros the library keeps the integers."""
+    blocks = 4
+    weights = {
+        "w": RANDOM.integers(0, 256, (MIDDLE, blocks, 4 * bits)).astype(np.uint8),
+        "s": RANDOM.normal(size=(MIDDLE, blocks)).astype(np.float32) / (1 << bits),
+    }
+    if "z" in extra:
+        weights["z"] = RANDOM.integers(0, 256, (MIDDLE, blocks * bits // 8)).astype(np.uint8)
+    if "b" in extra:
+        weights["b"] = RANDOM.normal(size=MIDDLE).astype(np.float32)
+    made = peer(bits, weights)
+    loaded = runtime.load(packer.export_library(packer.from_onnx(made), tmp_path / "model.so"))
+    check_peer(loaded, made)
+    kinds = {one.op for one in loaded.model_record.nodes}
+    assert ("dso.MatMulBits" in kinds) == ("z" not in extra)
+
+
+@pytest.mark.parametrize(
+    ("changed", "refused"),
+    [
+        ({"g": np.zeros(INNER, np.int32)}, "expected no g_idx"),
+        ({"s": np.zeros(3, np.float32)}, "scales, expected a constant of 256 elements, found 's'"),
+        ({"w": np.zeros((2, 2), np.uint8)}, "b, expected a constant of 4096 elements, found 'w'"),
+    ],
+)
+def test_other_forms_of_matmul_nbits_are_refused(changed, refused) -> None:
+    """With the node."""
+    weights = {"w": np.zeros((MIDDLE, 4, 16), np.uint8), "s": np.ones((MIDDLE, 4), np.float32)}
+    with pytest.raises(packer.ExportError, match=refused):
+        packer.from_onnx(peer(4, {**weights, **changed}))
 
 
 def test_note_has_the_largest_error_of_each_weight() -> None:

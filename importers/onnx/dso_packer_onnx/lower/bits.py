@@ -1,4 +1,7 @@
-"""dso.MatMulBits: products whose weight is stored with 4 or 8 bits, rounded while packing."""
+"""dso.MatMulBits: products whose weight is stored with 4 or 8 bits.
+
+A weight is rounded while packing, or has integers in the model (rewrite/bits.py).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from ..operator import elements, shape_of
 from ..rewrite.graph import DSO, is_constant, is_float32, is_node, new_node, replace
 from .code import count_in_c, operator_of
 from .epilogue import after_in_c
-from .packing import packed_matmul_bits
+from .packing import packed_integers, packed_matmul_bits
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from ..operator import Operator
 
 _FLOAT = 4
+_SCALES = 4  # the input with the scales of a weight that is integers in the model
 _LEAST = 16  # inputs of a product: fewer have nothing to share a scale with
 
 
@@ -76,7 +80,12 @@ def matmul_bits(node: ir.Node) -> Operator:
     out = shape_of(node.outputs[0])
     bits, block = (node.attributes.get_int(name, 0) for name in ("bits", "block"))
     is_transposed = bool(node.attributes.get_int("trans_b", 0))
-    factor = packed_matmul_bits(b, is_transposed=is_transposed, bits=bits, block=block)
+    if len(node.inputs) > _SCALES:
+        scales = node.inputs[_SCALES]
+        assert scales is not None
+        factor = packed_integers(b, scales, bits=bits, block=block)
+    else:
+        factor = packed_matmul_bits(b, is_transposed=is_transposed, bits=bits, block=block)
     inner, columns = shape_of(a)[-1], out[-1]
     assert isinstance(columns, int)
     rows, panels = product(out[:-1]), -(-columns // PANEL)

@@ -78,6 +78,21 @@ def packed_matmul_bits(b: ir.Value, *, is_transposed: bool, bits: int, block: in
     )
 
 
+def packed_integers(b: ir.Value, scales: ir.Value, *, bits: int, block: int) -> ir.Value:
+    """Return a matrix of integers with its scales as `pack_matmul_bits` stores them."""
+    factors = scales.const_value
+    assert factors is not None
+    return _packed(
+        b,
+        {"kernel": "matmul_bits", "transposed": False, "bits": bits, "block": block},
+        ir.DataType.INT32,
+        fast.matmul_bits_shape(_extents(b), bits, block),
+        lambda array: iter(
+            [fast.pack_matmul_bits(array.astype(np.int8), factors.numpy(), bits, block)]
+        ),
+    )
+
+
 def packed_lowp_matmul(b: ir.Value, *, is_transposed: bool) -> ir.Value:
     """Return the right factor of a low-precision product as `pack_lowp_matmul` stores it."""
     return _packed(

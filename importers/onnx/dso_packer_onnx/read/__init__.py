@@ -19,6 +19,7 @@ from .equations import MOST
 from .equations import conditions_of as conditions_of
 from .fixed_inputs import fix_inputs as fix_inputs
 from .graphs import Graphs
+from .matmul_bits import expand_matmul_bits
 from .nodes import check_nodes, inline_functions
 from .opset import check_versions, convert
 from .outside import LightModel, Outside, light_bytes, light_proto
@@ -129,6 +130,7 @@ def _model(proto: Any, tensors: Tensors, most: Mapping[str, int]) -> ir.Model:
         raise missing_package("onnx_ir") from error
     source = tensors.source
     weights = take_weights(proto, tensors)
+    expand_matmul_bits(proto, weights, source)
     # Parsed again: protobuf frees the memory of a message at once, and only then.
     proto = inline_functions(type(proto).FromString(proto.SerializeToString()), source)
     check_nodes(proto, source)

@@ -22,6 +22,7 @@ from .attention_layout import lay_out_attention
 from .attention_operator import fuse_attention_operator
 from .backwards import gather_backwards
 from .bfloat16 import fuse_bfloat16, fuse_bfloat16_bias
+from .bits import fuse_bits
 from .caches import attend_to_caches
 from .clean import (
     inline_functions,
@@ -58,6 +59,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_computed_pads,
     raise_sequences,
     fuse_dequantized,
+    fuse_bits,
     fold_constants,
     fix_shapes,
     remove_no_ops,
