@@ -2,8 +2,8 @@
 
 python benchmarks/tokens.py: in the environment of the importer of models, with one thread. A Llama
 of 300 MB with random weights; ONNX Runtime gets its caches as inputs, and returns them. All take
-turns. Prints for each number of bits the best times, the bytes that a token reads over those that
-a search through as many bytes reads in this time, and the ratio of ONNX Runtime's time.
+turns. Prints for each number of bits the best times, the time of a search through as many bytes as
+a token reads, of the token's time, and how many times as long as ONNX Runtime ours takes.
 """
 
 from __future__ import annotations
