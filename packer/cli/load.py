@@ -142,6 +142,8 @@ def model_lines(root: Module) -> Iterator[str]:
         if len(others) > _MAX_NAMES:
             yield f"  also {len(others) - _MAX_NAMES} more sets of shapes"
         yield f"graph: {work_text(record)}"
+        if record.states:
+            yield f"state: {len(record.states)}, as {record.states[0].input!r}; a session keeps it"
 
 
 def tree_lines(root: Module) -> Iterator[str]:

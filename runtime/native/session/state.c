@@ -129,7 +129,7 @@ static int own_block(struct block **block, size_t nbytes, size_t room, size_t ke
   if (former != NULL && former->nbytes >= nbytes && object_is_sole(&former->object)) return 0;
   struct block *made = block_new(room > nbytes ? room : nbytes);
   if (made == NULL) return -1;
-  if (kept > 0) memcpy(made->data, former->data, kept);
+  if (former != NULL) memcpy(made->data, former->data, kept);
   block_release(former);
   *block = made;
   return 0;

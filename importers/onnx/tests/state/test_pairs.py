@@ -12,6 +12,7 @@ import pytest
 
 import packer
 import runtime
+from packer.cli.load import model_lines
 
 # A sum of all x, its mean over the calls, and a cache of all x along an axis in the middle.
 MODEL = """
@@ -50,6 +51,7 @@ def test_given_states_are_appended_and_replaced(tmp_path: Path) -> None:
     """The axis that grows is in the middle; the other state has one shape."""
     loaded = library(tmp_path, model(), state=STATE)
     assert [one.name for one in (*loaded.inputs, *loaded.outputs)] == ["x", "y"]
+    assert "state: 2, as 'total'; a session keeps it" in model_lines(loaded)
     session = loaded.session()
     random = np.random.default_rng(0)
     xs = random.normal(size=(20, 3, 1, 2)).astype(np.float32)
