@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from runtime.error import ExportError
 
 from .advice import mended, syntax_text, table, without_extents
+from .c.aggregate import reached
 from .c.check import checked, fits
 from .c.code import Codes
 from .c.numbers import UnsupportedError
@@ -179,7 +180,8 @@ class FunctionReader:
             self.name, text, parameters, result, render(function.result), whole.doc, whole.gil,
             out=whole.out, errno=whole.errno, free=whole.free, lifetime=whole.lifetime,
             symbol=whole.symbol, defaults=whole.defaults, structs=tuple(codes.structs.values()),
-            callbacks=tuple(codes.callbacks), is_external=bool(whole.symbol),
+            callbacks=tuple(codes.callbacks), aggregates=reached(function, scope),
+            is_external=bool(whole.symbol),
         )  # fmt: skip
         self.check_extents(made, function)
         self.where = f"function {self.name!r}"

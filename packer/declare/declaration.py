@@ -96,6 +96,27 @@ class Struct(NamedTuple):
     fields: tuple[Field, ...]
 
 
+class Member(NamedTuple):
+    """One member of a struct or union that is read in place (docs/format.md, "Structs")."""
+
+    name: str
+    code: str  # ``f64``, ``i32[4]``, ``*{node}``
+    offset: int  # in bytes; of a bit-field, that of the integer that has its bits
+    bit: int = 0  # the lowest bit of a bit-field
+    width: int = 0  # the bits of a bit-field; 0 for other members
+
+
+class Aggregate(NamedTuple):
+    """A struct or union that is read and written in place."""
+
+    kind: str  # ``struct`` or ``union``
+    name: str  # as in `Struct`; ``outer.member`` for one without a name
+    size: int  # in bytes
+    alignment: int  # in bytes
+    members: tuple[Member, ...]
+    conditions: tuple[str, ...]  # the constant expressions that the compiler confirms
+
+
 class Callback(NamedTuple):
     """The type of the function that a parameter points to."""
 
@@ -137,6 +158,8 @@ class Declaration(NamedTuple):
     # The structs that codes name; each after the structs that it contains.
     structs: tuple[Struct, ...] = ()
     callbacks: tuple[Callback, ...] = ()  # one for each parameter of code ``fn``
+    # The structs and unions that the types lead to, also through pointers.
+    aggregates: tuple[Aggregate, ...] = ()
     is_external: bool = False  # True if another library may define the symbol
     check: Check = Check()  # the C text by which the compiler checks this declaration
 

@@ -31,6 +31,7 @@ def checked(
     compiler reports the difference.
     """
     conditions = [*_struct_conditions(declaration.structs)]
+    conditions += [text for a in declaration.aggregates for text in a.conditions]
     if declaration.symbol and scope.has_text:
         conditions += _type_conditions(function, scope)
         check = Check(function, tuple(dict.fromkeys(conditions)), declaration.symbol)

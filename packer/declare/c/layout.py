@@ -33,9 +33,19 @@ def layout_of(
     """
     if "lign" in type_.attributes:
         raise LayoutError(f"{type_.spelling} has an attribute of alignment")
-    pack = re.search(r"pack=(\d+)", type_.attributes)
-    most = 1 if "packed" in type_.attributes else int(pack[1]) if pack else _LARGEST
+    most = alignment_limit(type_.attributes)
     return _placed(type_.name, type_.spelling, field_code(type_), most, structs)
+
+
+def alignment_limit(attributes: str) -> int:
+    """Return the largest alignment of a field in a struct with these attributes."""
+    pack = re.search(r"pack=(\d+)", attributes)
+    return 1 if "packed" in attributes else int(pack[1]) if pack else _LARGEST
+
+
+def size_of_number(code: str) -> tuple[int, int]:
+    """Return size and alignment of a number by its code."""
+    return _SIZES.get(code) or (int(code[1:]) // 8,) * 2
 
 
 def is_natural(struct: Struct, structs: dict[str, Struct]) -> bool:
@@ -72,7 +82,7 @@ def _size_of(code: str, structs: dict[str, Struct]) -> tuple[int, int]:
         struct = structs[item[1:-1]]
         size, alignment = struct.size, struct.alignment
     else:
-        size, alignment = _SIZES.get(item) or (int(item[1:]) // 8,) * 2
+        size, alignment = size_of_number(item)
     for extent in extents:
         size *= int(extent)
     return size, alignment

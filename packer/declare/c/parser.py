@@ -108,7 +108,9 @@ def _kept(quals: Sequence[str]) -> tuple[str, ...]:
     return tuple(qualifier for qualifier in quals if qualifier in QUALIFIERS)
 
 
-def _named(name: str, type_: CType, quals: Sequence[str], bits: bool = False) -> Declared:
+def _named(
+    name: str, type_: CType, quals: Sequence[str], bits: tuple[str, ...] = ()
+) -> Declared:
     """Make a declaration of the storage classes and attributes among qualifiers."""
     storage = frozenset(q for q in quals if q[0] != ATTRIBUTES and q not in QUALIFIERS)
     given = (q[1:] for q in quals if q[0] == ATTRIBUTES and not q.startswith(OF_STRUCT))
@@ -122,7 +124,7 @@ def _function(result: CType, parameters: Sequence[Declared], **more: bool) -> Fu
 
 def _declared(node: Any, attributes: str) -> Declared:
     """Convert a declaration of pycparser."""
-    bits = getattr(node, "bitsize", None) is not None
+    bits = _tokens(getattr(node, "bitsize", None))
     return _named(node.name or "", _type(node.type, attributes, node.quals), node.quals, bits)
 
 

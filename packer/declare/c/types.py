@@ -74,7 +74,7 @@ class Declared(NamedTuple):
     name: str
     type: CType
     storage: frozenset[str] = frozenset()  # ``static``, ``typedef``, ``inline`` and others
-    bits: bool = False  # True for a bit-field
+    bits: tuple[str, ...] = ()  # the tokens of a bit-field's width; none for other members
     attributes: str = ""  # the text of its attributes
 
 

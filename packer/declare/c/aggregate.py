@@ -1,0 +1,242 @@
+"""The layouts of structs and unions that a function's types lead to, by value or by pointer.
+
+`code` has the structs that a call converts; these here are read and written in place, so they may
+have unions, bit-fields, pointers and members of any size. The compiler confirms each layout.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from weakref import WeakKeyDictionary
+
+from ..declaration import Aggregate, Member
+from .layout import LayoutError, alignment_limit, size_of_number
+from .numbers import enum_code, number_code
+from .scope import Scope, is_plain
+from .types import Array, CType, Declared, Function, Named, Pointer, Tagged
+
+_DEEPEST = 40
+_MOST_BYTES = 1 << 40
+# Numbers that a call cannot pass, and a struct may contain: code, size and alignment.
+_LARGE = {
+    ("double", "long"): ("longdouble", 16, 16),
+    ("__int128",): ("i128", 16, 16),
+    ("__int128", "unsigned"): ("u128", 16, 16),
+}
+_INTERNAL = re.compile(r"__|_IO_")  # types of the C library, which only the library may read
+_OTHER_LAYOUT = re.compile(r"lign|ms_struct|storage_order|randomize_layout|no_unique_address")
+
+
+_units: WeakKeyDictionary[Scope, Aggregates] = WeakKeyDictionary()
+
+
+def reached(function: Function, scope: Scope) -> tuple[Aggregate, ...]:
+    """Return the structs and unions that a function's types lead to; none without a source."""
+    if not scope.has_text or is_plain(function):
+        return ()
+    return _units.setdefault(scope, Aggregates(scope)).reached(function)
+
+
+class Aggregates:
+    """The structs and unions of one unit, each computed once."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self._made: dict[str, Aggregate | None] = {}  # None: the layout cannot be computed
+        self._pending: list[tuple[Tagged, str]] = []  # the targets of pointers
+        self._depth = 0
+
+    def reached(self, function: Function) -> tuple[Aggregate, ...]:
+        """Return the structs and unions that a function's types lead to; each after its parts."""
+        found: dict[str, None] = {}
+        names = [self._name_of(tag) for tag in _tags(function, self.scope)]
+        while names:
+            if (name := names.pop()) in found or (made := self._made.get(name)) is None:
+                continue
+            found[name] = None
+            names += [target for m in made.members for target in re.findall(r"\{(.*?)\}", m.code)]
+        return tuple(made for name, made in self._made.items() if made and name in found)
+
+    def _name_of(self, type_: Tagged) -> str:
+        """Compute a type, and what its pointers lead to; return its name."""
+        self._pending.append((type_, type_.spelling))
+        while self._pending:
+            target, spelling = self._pending.pop()
+            try:
+                self._whole(target, target.name, spelling)
+            except LayoutError:
+                self._made.setdefault(target.name, None)
+        return type_.name
+
+    def _whole(self, type_: Tagged, name: str, spelling: str) -> Aggregate:
+        if name in self._made:
+            if (known := self._made[name]) is None:
+                raise LayoutError(f"{spelling} contains itself, or has no known layout")
+            return known
+        if not name or type_.members is None or _INTERNAL.match(name) or self._depth > _DEEPEST:
+            raise LayoutError(f"{spelling} has no known layout")
+        self._made[name] = None  # while it is open
+        self._depth += 1
+        try:
+            layout = _Layout(self, type_, name, spelling)
+        finally:
+            self._depth -= 1
+        del self._made[name]  # so that it follows its parts
+        made = self._made[name] = layout.aggregate()
+        return made
+
+    # ---- Codes, sizes and alignments
+
+    def member(self, type_: CType, name: str, spelling: str) -> tuple[str, int, int]:
+        """Return the code, size and alignment of a member; `name` and `spelling` if it has none."""
+        found = self.scope.resolved(type_)
+        if isinstance(found, Array):
+            item, size, alignment = self.member(found.item, name, f"{spelling}[0]")
+            count = self.scope.extent(found.extent) if found.extent else 0
+            if count is None or not 0 <= count * size < _MOST_BYTES:
+                raise LayoutError(f"{name} has an unknown length")
+            base, bracket, inner = item.partition("[")
+            return f"{base}[{count}]{bracket}{inner}", count * size, alignment
+        if isinstance(found, Pointer):
+            return self._pointer(found, name, spelling), 8, 8
+        if isinstance(found, Tagged) and found.kind != "enum":
+            inline = isinstance(type_, Tagged) and type_.members is not None
+            own = f"__typeof__({spelling})" if inline or not found.name else found.spelling
+            made = self._whole(found, found.name or name, own)
+            return f"{{{made.name}}}", made.size, made.alignment
+        return self._number(found)
+
+    def _number(self, type_: CType) -> tuple[str, int, int]:
+        if isinstance(type_, Tagged) and type_.constants:
+            code: str | None = enum_code(type_, self.scope)
+        elif isinstance(type_, Named):
+            if large := _LARGE.get(tuple(sorted(w for w in type_.words if w != "int"))):
+                return large
+            code = number_code(type_.words)
+        else:
+            code = None
+        if code in (None, "void", "tensor", "status"):
+            raise LayoutError("a type of unknown size")
+        assert code is not None
+        return code, *size_of_number(code)
+
+    def _pointer(self, type_: Pointer, name: str, spelling: str) -> str:
+        """Return the code of a pointer; the layout of its target is computed later."""
+        found = self.scope.resolved(type_.target)
+        if isinstance(found, Function):
+            return "fn"
+        if isinstance(found, Array):
+            return "*void"
+        mark = "&" if "const" in found.quals else "*"
+        if isinstance(found, Pointer):
+            inner = self._pointer(found, name, f"*{spelling}")
+            return "strs" if inner in ("str", "*char") else f"{mark}{inner}"
+        if isinstance(found, Tagged) and found.kind != "enum":
+            if found.members is None or _INTERNAL.match(found.name):
+                return f"@{found.name}" if found.name else f"{mark}void"
+            own = found if found.name else found._replace(alias=name)
+            self._pending.append((own, found.spelling or f"__typeof__(*{spelling})"))
+            return f"{mark}{{{own.name}}}"
+        try:
+            code = self._number(found)[0]
+        except LayoutError:
+            return f"{mark}void"
+        return "str" if code == "char" and mark == "&" else f"{mark}{code}"
+
+
+class _Layout:
+    """The members of one struct or union, placed one after the other."""
+
+    def __init__(self, unit: Aggregates, type_: Tagged, name: str, spelling: str) -> None:
+        if _OTHER_LAYOUT.search(type_.attributes):
+            raise LayoutError(f"{spelling} has an attribute")
+        self.unit = unit
+        self.type = type_
+        self.name, self.spelling = name, spelling
+        self.most = alignment_limit(type_.attributes)
+        self.members: list[Member] = []
+        self.bits = self.end = 0  # of the next member, and of the largest one of a union
+        self.alignment = 1
+        for member in type_.members or ():
+            self.add(member)
+
+    def aggregate(self) -> Aggregate:
+        bits, alignment = max(self.bits, self.end), self.alignment
+        size = -(-bits // (8 * alignment)) * alignment
+        if not size or not self.members:
+            raise LayoutError(f"{self.spelling} has no members")
+        conditions = [f"sizeof({self.spelling}) == {size}"]
+        conditions += [
+            f"__builtin_offsetof({self.spelling}, {m.name}) == {m.offset}"
+            for m in self.members
+            if not m.width
+        ]
+        kind, members = self.type.kind, tuple(self.members)
+        return Aggregate(kind, self.name, size, self.alignment, members, tuple(conditions))
+
+    def add(self, member: Declared) -> None:
+        is_other = "lign" in member.attributes or "packed" in member.attributes
+        if is_other or member.storage or isinstance(member.type, Function):
+            raise LayoutError(f"{self.spelling} has {member.name!r}, which is no plain member")
+        if member.bits:
+            self.add_bits(member)
+        elif member.name:
+            spelled = f"(({self.spelling} *)0)->{member.name}"
+            own = self.unit.member(member.type, f"{self.name}.{member.name}", spelled)
+            offset = self.place(own[1], own[2])
+            self.members.append(Member(member.name, own[0], offset))
+        elif isinstance(member.type, Tagged) and not member.type.tag:
+            self.add_anonymous(member.type)
+        if self.type.kind == "union":
+            self.end, self.bits = max(self.end, self.bits), 0
+
+    def add_anonymous(self, type_: Tagged) -> None:
+        """Add the members of a struct or union without a name as own ones."""
+        inner = _Layout(self.unit, type_, self.name, self.spelling)
+        made = inner.aggregate()
+        start = self.place(made.size, made.alignment)
+        self.members += [m._replace(offset=start + m.offset) for m in made.members]
+
+    def place(self, size: int, alignment: int) -> int:
+        """Return the offset of a member, and advance."""
+        needed = min(alignment, self.most)
+        offset = -(-self.bits // (8 * needed)) * needed
+        self.bits = 8 * (offset + size)
+        self.alignment = max(self.alignment, needed)
+        return offset
+
+    def add_bits(self, member: Declared) -> None:
+        """Place a bit-field: it does not cross a boundary of its type (System V ABI)."""
+        code, size, alignment = self.unit.member(member.type, "", "")
+        width = self.unit.scope.extent(member.bits)
+        is_integer = code == "bool" or code[0] in "iuc"
+        if width is None or not 0 <= width <= 8 * size or not is_integer or self.most < 16:
+            raise LayoutError(f"{self.spelling} has the bit-field {member.name!r}")
+        if not member.name and alignment > self.alignment:  # machines differ
+            raise LayoutError(f"{self.spelling} has a bit-field without a name")
+        unit = 8 * size
+        if not width or self.bits // unit != (self.bits + width - 1) // unit:
+            self.bits = -(-self.bits // unit) * unit
+        if member.name:
+            offset = self.bits // unit * size
+            self.alignment = max(self.alignment, alignment)
+            self.members.append(Member(member.name, code, offset, self.bits % unit, width))
+        self.bits += width
+
+
+def _tags(type_: CType, scope: Scope, depth: int = 0) -> Iterator[Tagged]:
+    """Yield the structs and unions that a type names."""
+    found = scope.resolved(type_)
+    if depth > _DEEPEST:
+        return
+    if isinstance(found, Tagged):
+        if found.kind != "enum" and found.name and found.members is not None:
+            yield found
+    elif isinstance(found, Pointer):
+        yield from _tags(found.target, scope, depth + 1)
+    elif isinstance(found, Array):
+        yield from _tags(found.item, scope, depth + 1)
+    elif isinstance(found, Function):
+        for inner in (found.result, *(p.type for p in found.parameters)):
+            yield from _tags(inner, scope, depth + 1)

@@ -1,0 +1,35 @@
+"""The structs and unions of a library: the text of ``__packer_structs``.
+
+    packer-structs 1
+    struct point 16 8 x:f64@0 y:f64@8      name, size, alignment, member:code@offset
+    union number 8 8 i:i32@0 f:f64@0
+    struct flags 4 4 low:u32@0+0:3         a bit-field: the lowest bit and the width
+    other node                             two sources define different structs of this name
+
+A NUL ends the text. Python reads it at the first access of a member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .declaration import Aggregate
+
+FIRST_LINE = "packer-structs 1"
+
+
+def dump_structs(groups: Iterable[Iterable[Aggregate]]) -> str:
+    """Write the text of ``__packer_structs``, without the NUL; empty if there is no struct."""
+    found: dict[str, set[str]] = {}
+    for aggregate in (aggregate for group in groups for aggregate in group):
+        found.setdefault(aggregate.name, set()).add(_line(aggregate))
+    lines = [lines.pop() if len(lines) == 1 else f"other {name}" for name, lines in found.items()]
+    return "\n".join([FIRST_LINE, *lines, ""]) if lines else ""
+
+
+def _line(aggregate: Aggregate) -> str:
+    members = " ".join(
+        f"{m.name}:{m.code}@{m.offset}" + (f"+{m.bit}:{m.width}" if m.width else "")
+        for m in aggregate.members
+    )
+    return f"{aggregate.kind} {aggregate.name} {aggregate.size} {aggregate.alignment} {members}"
