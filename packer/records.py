@@ -118,7 +118,8 @@ def _left_out(of: Contents) -> Record:
 
 
 def _structs(of: Contents) -> Record:
-    text = dump_structs(function.aggregates for function in of.functions)
+    char = of.link.target.machine.char
+    text = dump_structs((function.aggregates for function in of.functions), char)
     return Record(of.link.naming.structs, text.encode(), is_glue=True)
 
 

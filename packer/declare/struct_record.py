@@ -18,18 +18,21 @@ from .declaration import Aggregate
 FIRST_LINE = "packer-structs 1"
 
 
-def dump_structs(groups: Iterable[Iterable[Aggregate]]) -> str:
-    """Write the text of ``__packer_structs``, without the NUL; empty if there is no struct."""
+def dump_structs(groups: Iterable[Iterable[Aggregate]], char: str) -> str:
+    """Write the text of ``__packer_structs``, without the NUL; empty if there is no struct.
+
+    `char` is the code of a plain char that is a number: arrays and pointers of it are text.
+    """
     found: dict[str, set[str]] = {}
     for aggregate in (aggregate for group in groups for aggregate in group):
-        found.setdefault(aggregate.name, set()).add(_line(aggregate))
+        found.setdefault(aggregate.name, set()).add(_line(aggregate, char))
     lines = [lines.pop() if len(lines) == 1 else f"other {name}" for name, lines in found.items()]
     return "\n".join([FIRST_LINE, *lines, ""]) if lines else ""
 
 
-def _line(aggregate: Aggregate) -> str:
+def _line(aggregate: Aggregate, char: str) -> str:
     members = " ".join(
-        f"{m.name}:{m.code}@{m.offset}" + (f"+{m.bit}:{m.width}" if m.width else "")
+        f"{m.name}:{char if m.code == 'char' else m.code}@{m.offset}" + (f"+{m.bit}:{m.width}" if m.width else "")
         for m in aggregate.members
     )
     return f"{aggregate.kind} {aggregate.name} {aggregate.size} {aggregate.alignment} {members}"

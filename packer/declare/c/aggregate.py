@@ -211,7 +211,7 @@ class _Layout:
         code, size, alignment = self.unit.member(member.type, "", "")
         width = self.unit.scope.extent(member.bits)
         is_integer = code == "bool" or code[0] in "iuc"
-        if width is None or not 0 <= width <= 8 * size or not is_integer or self.most < 16:
+        if width is None or not 0 <= width <= 8 * size or not is_integer or size > 8 or self.most < 16:
             raise LayoutError(f"{self.spelling} has the bit-field {member.name!r}")
         if not member.name and alignment > self.alignment:  # machines differ
             raise LayoutError(f"{self.spelling} has a bit-field without a name")

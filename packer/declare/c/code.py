@@ -46,6 +46,10 @@ class Codes:
             return code
         if code[:2] == "*{":
             return "@" + code[2:-1]
+        code = code.replace("[]", "", 1)  # a pointer to an array
+        base, *extents = code[1:].replace("]", "").split("[")
+        if base in (*NUMBERS, "char") and all(extent.isdigit() for extent in extents):
+            return code
         instead = "const char *" if code in ("*u8", "*i8") and is_const else "void *"
         raise UnsupportedError("a pointer to data of unknown size", instead)
 

@@ -125,6 +125,7 @@ static const char *parse_gil(const char *value, struct facts *facts) {
 
 static const char *parse_type(const char *value, struct facts *facts) {
   facts->type = value;
+  facts->returns_const = strncmp(value, "const ", 6) == 0;
   return strchr(value, '(') != NULL ? NULL : "type, expected a C declaration";
 }
 

@@ -17,6 +17,7 @@ struct param {
 struct facts {
   int is_packed; /* abi packed_c; otherwise a safe call */
   int gil_keep;
+  int returns_const;    /* the result points to const memory */
   int has_params;       /* the callers' parameters are declared, possibly as none */
   const char *type;     /* the declaration without the function's name, or NULL */
   const char *doc;      /* or NULL */

@@ -16,7 +16,7 @@
 #include "library/left_out.h"
 #include "library/provided.h"
 #include "python/call/function.h"
-#include "python/call/handle.h"
+#include "python/call/handle_members.h"
 #include "abi/heap.h"
 #include "scan/json_limits.h"
 #include "python/library.h"
@@ -102,6 +102,17 @@ static PyMethodDef core_methods[] = {
     {"handle_belongs", handle_belongs, METH_VARARGS,
      "handle_belongs($module, function, handle, /)\n--\n\n"
      "Return True if a handle is of the same library as a function."},
+    {"handle_allocate", handle_allocate, METH_VARARGS,
+     "handle_allocate($module, library, owner, type, /)\n--\n\n"
+     "Return a Handle of zeroed memory for a value of a type, which it frees."},
+    {"c_type_of", handle_type_of, METH_O,
+     "c_type_of($module, handle, /)\n--\n\nReturn the type of what a handle points to."},
+    {"handle_types_match", handle_types_match, METH_VARARGS,
+     "handle_types_match($module, one, other, /)\n--\n\n"
+     "Return True if two handles are of the same library."},
+    {"c_types", handle_types, METH_O,
+     "c_types($module, library, /)\n--\n\n"
+     "Return the types of a library, by the kind of a handle."},
     {"buffer_address", buffer_address, METH_O,
      "buffer_address($module, view, /)\n--\n\nReturn the address of a memoryview's bytes."},
     {"memory_at", address_view, METH_VARARGS,
@@ -188,10 +199,10 @@ static int refuse_subinterpreter(void) {
 
 static int core_exec(PyObject *module) {
   embedder_fill();
-  PyTypeObject *const types[] = {&Library_Type,    &ElfFile_Type,        &Function_Type,
-                                 &TensorBase_Type, &Graph_Type,          &DeviceCode_Type,
-                                 &Device_Type,     &Handle_Type,         &SystemLibrary_Type,
-                                 &Bytecode_Type,   &VirtualMachine_Type, &Session_Type};
+  PyTypeObject *const types[] = {
+      &Library_Type,        &ElfFile_Type, &Function_Type, &TensorBase_Type,    &Graph_Type,
+      &DeviceCode_Type,     &Device_Type,  &Handle_Type,   &SystemLibrary_Type, &Bytecode_Type,
+      &VirtualMachine_Type, &Session_Type, &CType_Type,    &CMember_Type};
   if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (PyModule_AddType(module, types[i]) != 0) return -1;

@@ -81,6 +81,7 @@ static void close_library(Library *self) {
 static int library_traverse(Library *self, visitproc visit, void *arg) {
   Py_VISIT(self->origin);
   Py_VISIT(self->verify);
+  Py_VISIT(self->types);
   const struct context *context = self->is_open ? self->loaded.context : NULL;
   return context != NULL && context->num_libraries == 1 ? imports_traverse(context, visit, arg) : 0;
 }
@@ -99,6 +100,7 @@ static void library_dealloc(Library *self) {
   Py_XDECREF(self->verify);
   Py_XDECREF(self->origin);
   Py_XDECREF(self->frees);
+  Py_XDECREF(self->types);
   Py_XDECREF(self->path);
   Py_TYPE(self)->tp_free((PyObject *)self);
 }

@@ -16,6 +16,7 @@ typedef struct {
   PyObject *path;    /* str */
   PyObject *callees; /* name -> capsule of struct callee */
   PyObject *frees;   /* set: the functions that release handles; NULL until asked */
+  PyObject *types;   /* dict: kind of a handle -> CType; NULL until asked */
   PyObject *origin;  /* the Library whose code this one calls for it, or NULL */
   PyObject *verify;  /* the callable that verifies `pieces`, or NULL */
   int is_open;

@@ -15,8 +15,11 @@ typedef struct {
   PyObject *path;    /* str, for messages */
   PyObject *prefix;  /* str */
   PyObject *callees; /* name -> capsule of struct callee */
+  PyObject *types;   /* dict: kind of a handle -> CType; NULL until asked */
   struct context *context;
 } SystemLibrary;
+
+PyObject **system_library_types(PyObject *library) { return &((SystemLibrary *)library)->types; }
 
 /* Find the symbol <start><prefix><name>: 0, or -1 with an exception set. `address` is NULL if it is
  * absent. */
@@ -68,6 +71,7 @@ static PyObject *system_library_new(PyTypeObject *type, PyObject *args, PyObject
 /* The context is never freed, because the code that uses it is never unmapped. */
 static void system_library_dealloc(SystemLibrary *self) {
   Py_XDECREF(self->callees);
+  Py_XDECREF(self->types);
   Py_XDECREF(self->prefix);
   Py_XDECREF(self->path);
   Py_TYPE(self)->tp_free((PyObject *)self);

@@ -7,4 +7,7 @@
 
 extern PyTypeObject SystemLibrary_Type;
 
+/* Return the place of a SystemLibrary's types by the kind of a handle; NULL until asked. */
+PyObject **system_library_types(PyObject *library);
+
 #endif

@@ -15,6 +15,7 @@ from ..error import shown
 from ..signature import python_name
 from .arrays import has_dtype, packed_array, without_dtype
 from .layout import COMPLEX, FORMATS, Layout, Layouts, Refused, layouts_of, struct_name
+from .members import values_of
 from .packing import Packing, items_of, name_at, ordered
 
 TYPE_CHECKING = False
@@ -67,6 +68,8 @@ def _argument_error(function: Function, index: int, refused: Refused) -> Excepti
 
 
 def _fields(layouts: Layouts, layout: Layout, value: Any, where: str = "") -> Any:
+    if isinstance(value, Handle):
+        value = values_of(value)
     if not isinstance(value, Mapping | tuple | list) and not where:
         return NotImplemented
     made = zip(layout.fields, ordered(layout, value, where), strict=True)

@@ -51,7 +51,7 @@ def items_of(code: str, extents: tuple[int, ...], value: Any, where: str) -> lis
     extent = extents[0]
     items = [...] * extent if value is ... else value
     if isinstance(value, str | bytes) and code in ("i8", "u8") and len(extents) == 1:
-        data = _encoded(value, where)
+        data = encoded_text(value, where)
         items = memoryview(data.ljust(extent, b"\0")).cast("b" if code == "i8" else "B")
     try:
         count = -1 if isinstance(items, str | bytes | Mapping) else len(items)
@@ -65,7 +65,7 @@ def items_of(code: str, extents: tuple[int, ...], value: Any, where: str) -> lis
     return made
 
 
-def _encoded(value: str | bytes, where: str) -> bytes:
+def encoded_text(value: str | bytes, where: str) -> bytes:
     try:
         return value.encode() if isinstance(value, str) else value
     except UnicodeEncodeError:
@@ -136,7 +136,7 @@ class Packing:
             self.kept.append(value)
             return _handle_address(self.function, code, value, where)
         if code == "str" and isinstance(value, str | bytes):
-            encoded = _encoded(value, where)
+            encoded = encoded_text(value, where)
             if b"\0" in encoded:
                 text = f"field {where!r}: expected text without NUL, found {shown(value)}"
                 raise Refused(ValueError, text)
@@ -146,7 +146,7 @@ class Packing:
         if code[:1] not in "*&":
             expected = "a str" if code == "str" else f"a handle ({code})"
             raise Refused(TypeError, f"field {where!r}: expected {expected}, found {shown(value)}")
-        return self.keep(_buffer(code, value, where))
+        return self.keep(view_of(code, value, where))
 
     def struct_address(self, code: str, value: Any, where: str) -> int:
         layout, is_written = self.layouts[struct_name(code)], code.startswith("*")
@@ -185,7 +185,7 @@ class Packing:
             fields = self.layouts[struct_name(code)].fields
             return {f.name: self.load(data, at + f.offset, f.code, f.extents) for f in fields}
         if code == "bf16":
-            return struct.unpack("=f", _halves(data[at : at + 2]))[0]
+            return struct.unpack("=f", halves(data[at : at + 2]))[0]
         found = struct.unpack_from("=" + format_of(code), data, at)
         if code in FORMATS:
             return found[0]
@@ -209,9 +209,16 @@ def _update(target: MutableMapping[str, Any], name: str, found: Any) -> None:
         target[name] = found
 
 
-def _halves(data: bytes) -> bytes:
+def halves(data: bytes) -> bytes:
     """Extend a bfloat16 to a float32."""
     return b"\0\0" + data if sys.byteorder == "little" else data + b"\0\0"
+
+
+def number_bytes(code: str, value: Any, where: str) -> bytes:
+    """Return the bytes of a number."""
+    data = bytearray(size_of(Layouts(), code))
+    _store_number(data, 0, code, value, where)
+    return bytes(data)
 
 
 def _store_number(data: bytearray, at: int, code: str, value: Any, where: str) -> None:
@@ -247,7 +254,7 @@ def _handle_address(function: Function, code: str, handle: Handle, where: str) -
     return handle.address
 
 
-def _buffer(code: str, value: Any, where: str) -> memoryview:
+def view_of(code: str, value: Any, where: str) -> memoryview:
     """Return the memory of an array that a pointer field refers to."""
     target = code[1:]
     try:

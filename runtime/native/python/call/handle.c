@@ -18,6 +18,7 @@
 #include "abi/object.h"
 #include "abi/raised.h"
 #include "python/call/function.h"
+#include "python/call/handle_members.h"
 #include "python/exception.h"
 
 /* ---- Releasing */
@@ -39,6 +40,8 @@ static inline const Handle *find_closed(const Handle *self) {
   while (self != NULL && !self->is_closed) self = self->parent;
   return self;
 }
+
+int handle_is_closed(const Handle *self) { return find_closed(self) != NULL; }
 
 /* A finaliser that ran before, of the same cycle, may have passed the handle to a call. */
 static void release_at_end(Handle *self) {
@@ -72,7 +75,8 @@ static PyObject *text_of(PyObject *kind) {
 static PyObject *handle_close(Handle *self, PyObject *Py_UNUSED(none)) {
   int is_released = find_closed(self) == NULL && self->release != NULL;
   if (is_released ? handle_is_used(self) : self->uses > 0)
-    return PyErr_Format(PyExc_ValueError, "%R: in use by a call; close it after the call", self);
+    return PyErr_Format(PyExc_ValueError, "%R: in use by a call or a view; close it after that",
+                        self);
   self->is_closed = 1;
   if (is_released) handle_close_aliases(self);
   if (is_released && handle_call_release(self->release, self->address) != 0) return NULL;
@@ -125,10 +129,6 @@ static int close_by_call(struct call_frame *frame, Py_ssize_t index, Handle *sel
   return 0;
 }
 
-static inline void begin_use(Handle *self) {
-  for (; self != NULL; self = self->parent) self->uses++;
-}
-
 int handles_begin_use(struct call_frame *frame, Py_ssize_t index, PyObject *kept) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kept); i++) {
     Handle *self = (Handle *)PyTuple_GET_ITEM(kept, i);
@@ -136,7 +136,8 @@ int handles_begin_use(struct call_frame *frame, Py_ssize_t index, PyObject *kept
       return refuse_closed(frame, index, self);
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kept); i++)
-    if (handle_check(PyTuple_GET_ITEM(kept, i))) begin_use((Handle *)PyTuple_GET_ITEM(kept, i));
+    if (handle_check(PyTuple_GET_ITEM(kept, i)))
+      handle_begin_use((Handle *)PyTuple_GET_ITEM(kept, i));
   return 0;
 }
 
@@ -170,9 +171,14 @@ int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object
   Handle *self = (Handle *)object;
   if (find_closed(self) != NULL) return refuse_closed(frame, index, self);
   if (check_kind(frame, index, self) != 0) return -1;
+  const struct param *param = callee_param(frame->callee, index);
+  if (param != NULL && param->kind == CODE_STRUCT) return argument_by_code(frame, index, object);
+  if (param != NULL && (param->kind == CODE_PLAIN || param->kind == CODE_BYTES) &&
+      handle_has_numbers(self))
+    return argument_buffer(frame, index, object);
   int is_released = is_released_by(self, frame);
   if (is_released < 0 || (is_released && close_by_call(frame, index, self) != 0)) return -1;
-  begin_use(self);
+  handle_begin_use(self);
   struct hold *hold = frame_hold(frame, HOLD_HANDLE);
   hold->handle = self;
   hold->index = index;
@@ -187,12 +193,15 @@ static int handle_traverse(Handle *self, visitproc visit, void *arg) {
   Py_VISIT(self->library);
   Py_VISIT(self->owner);
   Py_VISIT((PyObject *)self->parent);
+  Py_VISIT((PyObject *)self->type);
+  Py_VISIT(self->kept);
   return 0;
 }
 
 /* The library and the parent are kept, because a cleared handle can still be used. */
 static int handle_clear(Handle *self) {
   Py_CLEAR(self->owner);
+  Py_CLEAR(self->kept);
   return 0;
 }
 
@@ -203,6 +212,9 @@ static void handle_dealloc(Handle *self) {
   self->place = NULL;                     /* the trashcan may call this again */
   Py_TRASHCAN_BEGIN(self, handle_dealloc) /* parents may be a long chain */
       if (self->weak != NULL) PyObject_ClearWeakRefs((PyObject *)self);
+  PyMem_Free(self->memory);
+  Py_XDECREF(self->kept);
+  Py_XDECREF((PyObject *)self->type);
   Py_XDECREF((PyObject *)self->parent);
   Py_XDECREF(self->owner);
   Py_XDECREF(self->library);
@@ -250,6 +262,11 @@ static PyObject *handle_exit(Handle *self, PyObject *Py_UNUSED(args)) {
 static PyMethodDef handle_methods[] = {
     {"close", (PyCFunction)handle_close, METH_NOARGS,
      "close($self, /)\n--\n\nRelease the object now; later uses are errors."},
+    {"array", (PyCFunction)handle_array, METH_O,
+     "array($self, count, /)\n--\n\nReturn `count` items, from the one that it points to on."},
+    {"pointer", (PyCFunction)handle_pointer, METH_O,
+     "pointer($self, name, /)\n--\n\nReturn what a pointer member points to, also char *."},
+    {"__dir__", handle_dir, METH_NOARGS, NULL},
     {"__enter__", handle_enter, METH_NOARGS, NULL},
     {"__exit__", (PyCFunction)handle_exit, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -264,11 +281,18 @@ static PyGetSetDef handle_getset[] = {
 
 PyTypeObject Handle_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime.Handle",
-    .tp_doc = "An object of a library, which only the library's functions can use.",
+    .tp_doc =
+        "An object of a library. The members of a struct whose layout is known are attributes.",
     .tp_basicsize = sizeof(Handle),
     .tp_weaklistoffset = offsetof(Handle, weak),
     .tp_repr = (reprfunc)handle_repr,
     .tp_hash = (hashfunc)handle_hash,
+    .tp_getattro = handle_getattro,
+    .tp_setattro = handle_setattro,
+    .tp_as_number = &handle_number,
+    .tp_as_sequence = &handle_sequence,
+    .tp_as_mapping = &handle_mapping,
+    .tp_as_buffer = &handle_buffer,
     .tp_richcompare = (richcmpfunc)handle_compare,
     .tp_traverse = (traverseproc)handle_traverse,
     .tp_clear = (inquiry)handle_clear,

@@ -16,10 +16,15 @@ typedef struct handle {
   struct handle *parent;        /* owned: the object that must outlive this one, or NULL */
   struct handle *next, **place; /* of the registry: the next one, and what points to this one */
   PyObject *weak;
-  int uses;       /* running calls that got it or a handle whose parent it is */
-  int children;   /* handles whose parent it is and that are not yet released */
-  int is_closed;  /* released */
-  int is_waiting; /* the collector finalised it before its children */
+  struct c_type *type; /* of what it points to; NULL until asked, or if it is unknown */
+  PyObject *kept;      /* dict: address of a pointer -> what it refers to; or NULL */
+  void *memory;        /* owned: what runtime.new allocated; or NULL */
+  int uses;            /* running calls that got it or a handle whose parent it is */
+  int children;        /* handles whose parent it is and that are not yet released */
+  int is_closed;       /* released */
+  int is_waiting;      /* the collector finalised it before its children */
+  int is_const;        /* what it points to must not be written */
+  int has_no_type;
 } Handle;
 
 static inline int handle_check(PyObject *object) { return Py_IS_TYPE(object, &Handle_Type); }
@@ -35,6 +40,13 @@ const struct callee *handle_find_release(PyObject *function);
  * it, or NULL. NULL with an exception set. */
 PyObject *handle_from_result(PyObject *function, void *address, const char *code, Handle *parent);
 
+/* Make a handle of a part of what `parent` points to; if `is_target`, of what a pointer in it points
+ * to. `kind` is interned, or NULL. */
+Handle *handle_make_part(Handle *parent, void *address, PyObject *kind, int is_target);
+
+/* Make a handle of memory that the caller lets it own. */
+Handle *handle_make_owner(void *address, PyObject *kind, PyObject *library, PyObject *owner);
+
 /* Make a handle without kind that releases nothing. */
 PyObject *handle_borrow(const struct source *source, void *address);
 
@@ -46,6 +58,14 @@ int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object
  * because another argument was refused, argument_reopen opens them again. */
 void argument_close_released(struct call_frame *frame);
 void argument_reopen(struct call_frame *frame);
+
+/* Return true if the handle or one of its parents is closed. */
+int handle_is_closed(const Handle *self);
+
+/* Mark a handle as in use by a call or a view. */
+static inline void handle_begin_use(Handle *self) {
+  for (; self != NULL; self = self->parent) self->uses++;
+}
 
 /* End the use, after the call. */
 static inline void handle_end_use(Handle *self) {

@@ -3,13 +3,15 @@
 
 #include <string.h>
 
-#include "python/call/handle.h"
+#include "python/call/handle_members.h"
 #include "python/exception.h"
 #include "python/library.h"
 #include "python/system_library.h"
 
-/* Takes over the reference to `kind`. */
-static Handle *make(void *address, PyObject *kind, PyObject *function) {
+/* Takes over the reference to `kind`; the others may be NULL. It is registered if another handle may
+ * be one of the same object. */
+static Handle *make_of(void *address, PyObject *kind, PyObject *library, PyObject *owner,
+                       int is_registered) {
   Handle *self = PyObject_GC_New(Handle, &Handle_Type);
   if (self == NULL) {
     Py_XDECREF(kind);
@@ -17,17 +19,43 @@ static Handle *make(void *address, PyObject *kind, PyObject *function) {
   }
   self->address = address;
   self->kind = kind;
-  self->library = function != NULL ? Py_NewRef(function_library(function)) : NULL;
-  self->owner = function != NULL ? Py_NewRef(function_owner(function)) : NULL;
+  self->library = Py_XNewRef(library);
+  self->owner = Py_XNewRef(owner);
   self->release = NULL;
   self->parent = NULL;
-  self->weak = NULL;
+  self->weak = self->kept = NULL;
+  self->type = NULL;
+  self->memory = NULL;
   self->place = NULL;
   self->uses = self->children = self->is_closed = self->is_waiting = 0;
+  self->is_const = self->has_no_type = 0;
   PyObject_GC_Track(self);
-  if (handle_register(self) == 0) return self;
+  if (!is_registered || handle_register(self) == 0) return self;
   Py_DECREF(self);
   return raise_no_memory();
+}
+
+static Handle *make(void *address, PyObject *kind, PyObject *function) {
+  if (function == NULL) return make_of(address, kind, NULL, NULL, 1);
+  return make_of(address, kind, function_library(function), function_owner(function), 1);
+}
+
+Handle *handle_make_owner(void *address, PyObject *kind, PyObject *library, PyObject *owner) {
+  return make_of(address, Py_XNewRef(kind), library, owner, 1);
+}
+
+/* So that a walk along a list, whose items belong to the list, makes no chain of parents. */
+static void set_parent(Handle *self, Handle *parent) {
+  while (parent != NULL && parent->release == NULL && parent->parent != NULL)
+    parent = parent->parent;
+  self->parent = (Handle *)Py_XNewRef((PyObject *)parent);
+  if (parent != NULL) parent->children++;
+}
+
+Handle *handle_make_part(Handle *parent, void *address, PyObject *kind, int is_target) {
+  Handle *self = make_of(address, Py_XNewRef(kind), parent->library, parent->owner, is_target);
+  if (self != NULL) set_parent(self, parent);
+  return self;
 }
 
 /* The library owns what is found. */
@@ -114,6 +142,11 @@ static PyObject *give_up(const struct callee *release, void *address) {
   return NULL;
 }
 
+/* "*f64", "*i32[4]" */
+static int is_typed_pointer(const char *code) {
+  return code != NULL && *code == '*' && code_kind_of(code) != CODE_VOID;
+}
+
 PyObject *handle_from_result(PyObject *function, void *address, const char *code, Handle *parent) {
   if (address == NULL) Py_RETURN_NONE;
   const struct callee *callee = function_callee(function);
@@ -124,11 +157,12 @@ PyObject *handle_from_result(PyObject *function, void *address, const char *code
   Handle *self = make(address, kind, function);
   if (self == NULL) return give_up(release, address);
   self->release = release;
-  /* So that a walk along a list, whose items belong to the list, makes no chain of parents. */
-  while (parent != NULL && parent->release == NULL && parent->parent != NULL)
-    parent = parent->parent;
-  self->parent = (Handle *)Py_XNewRef((PyObject *)parent);
-  if (parent != NULL) parent->children++;
+  self->is_const = callee->facts.returns_const;
+  set_parent(self, parent);
+  if (kind == NULL && is_typed_pointer(code) && handle_set_type(self, code) != 0) {
+    Py_DECREF(self);
+    return NULL;
+  }
   return (PyObject *)self;
 }
 

@@ -1,0 +1,38 @@
+/* The members of handles: slots and methods of Handle for the memory that it points to. */
+#ifndef DSO_PACKER_PYTHON_CALL_HANDLE_MEMBERS_H
+#define DSO_PACKER_PYTHON_CALL_HANDLE_MEMBERS_H
+
+#include "python/call/c_type.h"
+#include "python/call/handle.h"
+
+PyObject *handle_getattro(PyObject *object, PyObject *name);
+int handle_setattro(PyObject *object, PyObject *name, PyObject *value);
+extern PyNumberMethods handle_number;
+extern PySequenceMethods handle_sequence;
+extern PyMappingMethods handle_mapping;
+extern PyBufferProcs handle_buffer;
+
+/* Return true if the handle points to numbers, which a parameter for an array accepts. */
+int handle_has_numbers(Handle *self);
+
+/* Set the type and kind of what a result with this code points to, "*f64"; 0, or -1 with an exception
+ * set. */
+int handle_set_type(Handle *self, const char *code);
+
+PyObject *handle_array(Handle *self, PyObject *argument);
+PyObject *handle_pointer(Handle *self, PyObject *name);
+PyObject *handle_dir(PyObject *object, PyObject *none);
+
+/* c_types(library): the dict of a library's types by the kind of a handle. */
+PyObject *handle_types(PyObject *module, PyObject *library);
+
+/* c_type_of(handle): its type. */
+PyObject *handle_type_of(PyObject *module, PyObject *handle);
+
+/* handle_types_match(one, other): handle_same_library, for members. */
+PyObject *handle_types_match(PyObject *module, PyObject *args);
+
+/* handle_allocate(library, owner, type): a handle of zeroed memory, which it frees. */
+PyObject *handle_allocate(PyObject *module, PyObject *args);
+
+#endif

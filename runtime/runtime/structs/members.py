@@ -1,0 +1,209 @@
+"""Members of structs in C memory: what the native core does not convert itself.
+
+`_core.Handle` calls these functions for arrays, for pointers that are assigned, for numbers that C
+has and Python has not, and for errors.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import NoReturn
+
+from .._core import CType, Handle, buffer_address, c_type_of, handle_types_match
+from ..error import near_names, shown
+from .layout import COMPLEX, Refused
+from .packing import encoded_text, halves, number_bytes, view_of
+from .record import array_of, number, types_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["types_of"]
+
+
+def decode(code: str, data: bytes) -> Any:
+    """Return the value of a number that C has and Python has not."""
+    if code in ("i128", "u128"):
+        return int.from_bytes(data, "little", signed=code == "i128")
+    if code == "bf16":
+        return struct.unpack("=f", halves(data))[0]
+    if code == "f16":
+        return struct.unpack("=e", data)[0]
+    return complex(*struct.unpack(f"={COMPLEX[code]}", data))
+
+
+def encode(code: str, where: Any, value: Any) -> bytes:
+    """Return the bytes of such a number."""
+    try:
+        if code in ("i128", "u128"):
+            return int(value.__index__()).to_bytes(16, "little", signed=code == "i128")
+        return number_bytes(code, value, str(where))
+    except (Refused, AttributeError, OverflowError):
+        raise refused(code, where, value) from None
+
+
+def refused(code: str, where: Any, value: Any) -> Exception:
+    """Return the error of a value that a member cannot have."""
+    kind = OverflowError if isinstance(value, int | float | complex) else TypeError
+    return kind(f"{_named(where)}: expected a value of type {code}, found {shown(value)}")
+
+
+def _named(where: Any) -> str:
+    return f"member {where!r}" if isinstance(where, str) else f"item {where}"
+
+
+def no_member(handle: Handle, type_: CType, name: Any, is_item: bool) -> Exception:
+    """Return the error of a member that a struct does not have."""
+    if type_.members is None:
+        text = f"{handle!r}: expected a struct, found {type_.code}, which has no member {name!r}"
+        return TypeError(text) if is_item else AttributeError(text)
+    names = list(type_.members)
+    near = near_names(str(name), names) or f"; it has {', '.join(names[:20])}"
+    text = f"{handle!r} has no member {name!r}{near}"
+    return KeyError(text) if is_item else AttributeError(text)
+
+
+# ---- Arrays
+
+
+def array_type(type_: CType, count: Any) -> CType:
+    """Return the type of `count` values, for `Handle.array`."""
+    if type_.code[-1:] == "]":
+        type_ = type_.target
+    if not isinstance(count, int) or not 0 <= count < 1 << 40:
+        raise ValueError(f"array: expected a number of items of at least 0, found {shown(count)}")
+    if type_.size == 0:
+        raise TypeError(f"array: expected items of a known type, found {type_.code}")
+    return array_of(type_, count)
+
+
+def type_of_code(types: dict[str, CType], code: str) -> CType:
+    """Return the type of what a result points to, by its code: ``*f64``, ``*i32[4]``."""
+    if code not in types:
+        base, *extents = code[1:].replace("]", "").split("[")
+        type_ = number(base)
+        for extent in reversed(extents):
+            type_ = array_of(type_, int(extent))
+        types[code] = type_
+    return types[code]
+
+
+def items(handle: Handle, place: slice) -> list[Any]:
+    """Return the items of a slice, as a list."""
+    return [handle[i] for i in range(*place.indices(len(handle)))]
+
+
+def values_of(handle: Handle) -> Any:
+    """Return a struct as a mapping and an array as a list, with all that they contain."""
+    type_ = c_type_of(handle)
+    if type_.members is None:
+        return [_part(handle, i, type_.target) for i in range(type_.count)]
+    return {name: _part(handle, name, m.type) for name, m in type_.members.items()}
+
+
+def _part(handle: Handle, key: Any, type_: CType) -> Any:
+    """Return a struct or an array that is contained as its values; others as they are."""
+    return values_of(handle[key]) if type_.code[0] == "{" or type_.code[-1] == "]" else handle[key]
+
+
+# ---- Assignment
+
+
+def pointer_to(handle: Handle, type_: CType, where: Any, value: Any, owns: bool) -> Any:
+    """Return (address, what it refers to) for a pointer that is assigned.
+
+    `owns` is True if the handle lives as long as the object: then it keeps text and arrays.
+    """
+    if isinstance(value, Handle):
+        return _handle_address(handle, type_, where, value), value
+    code = type_.code
+    is_text = code in ("str", "*char") and isinstance(value, str | bytes)
+    is_array = code[0] in "*&" and type_.target is not None and type_.target.members is None
+    if not is_text and not is_array:
+        raise refused(code, where, value)
+    if not owns:
+        text = f"{_named(where)}: expected a handle or None, found {shown(value)}: the object belongs"
+        raise TypeError(f"{text} to C code, which would keep the pointer; call a function for it")
+    try:
+        view = _text_memory(code, value, str(where)) if is_text else view_of(code, value, str(where))
+    except Refused as error:
+        raise error.kind(str(error).replace("field", "member", 1)) from None
+    return buffer_address(view), view
+
+
+def _text_memory(code: str, value: Any, where: str) -> memoryview:
+    data = encoded_text(value, where)
+    if b"\0" in data:
+        raise Refused(ValueError, f"field {where!r}: expected text without NUL, found {shown(value)}")
+    return memoryview(bytearray(data + b"\0") if code == "*char" else data + b"\0")
+
+
+def _handle_address(handle: Handle, type_: CType, where: Any, value: Handle) -> int:
+    if value.closed:
+        raise ValueError(f"{_named(where)}: expected an open handle, found {value!r}")
+    kind = type_.target.name if type_.target is not None else "char"
+    if kind is not None and value.kind not in (None, kind):
+        raise TypeError(f"{_named(where)}: expected a handle {kind!r}, found {value!r}")
+    if value.kind is not None and not handle_types_match(handle, value):
+        text = f"{_named(where)}: expected a handle of this library, found {value!r} of another"
+        raise ValueError(text)
+    return value.address
+
+
+def assign(place: Handle, type_: CType, where: Any, value: Any) -> None:
+    """Assign a struct, a union or an array, by its members or items."""
+    if isinstance(value, Handle) and value.kind == place.kind and type_.members is not None:
+        _copy(place, where, value)
+    elif type_.members is not None:
+        _assign_members(place, type_, where, value)
+    else:
+        _assign_items(place, type_, where, value)
+
+
+def _copy(place: Handle, where: Any, value: Handle) -> None:
+    if not handle_types_match(place, value):
+        raise ValueError(f"{_named(where)}: expected a struct of this library, found {value!r}")
+    memoryview(place).cast("B")[:] = memoryview(value).cast("B")
+
+
+def _assign_members(place: Handle, type_: CType, where: Any, value: Any) -> None:
+    names = list(type_.members or ())
+    if isinstance(value, tuple | list) and len(value) == len(names):
+        value = dict(zip(names, value, strict=True))
+    if not isinstance(value, Mapping):
+        text = f"{_named(where)}: expected a mapping or {len(names)} members, found {shown(value)}"
+        raise TypeError(text)
+    for name, item in value.items():
+        place[name] = item
+
+
+def _assign_items(place: Handle, type_: CType, where: Any, value: Any) -> None:
+    if type_.target is not None and type_.target.code == "char":
+        value = _characters(where, value, type_.count)
+        memoryview(place).cast("B")[:] = value
+        return
+    try:
+        count = -1 if isinstance(value, str | bytes | Mapping) else len(value)
+    except TypeError:
+        count = -1
+    if count != type_.count:
+        _refuse_count(where, value, type_.count, count)
+    for i, item in enumerate(value):
+        place[i] = item.item() if hasattr(item, "item") and not hasattr(item, "__len__") else item
+
+
+def _characters(where: Any, value: Any, count: int) -> bytes:
+    if not isinstance(value, str | bytes):
+        raise refused(f"char[{count}]", where, value)
+    data = encoded_text(value, str(where))
+    if len(data) > count:
+        _refuse_count(where, value, count, len(data))
+    return data.ljust(count, b"\0")
+
+
+def _refuse_count(where: Any, value: Any, count: int, found: int) -> NoReturn:
+    if found < 0:
+        raise TypeError(f"{_named(where)}: expected {count} items, found {shown(value)}")
+    raise ValueError(f"{_named(where)}: expected {count} items, found {found}")

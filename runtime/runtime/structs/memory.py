@@ -1,0 +1,71 @@
+"""`new`: memory for a struct, which its handle owns."""
+
+from __future__ import annotations
+
+import re
+
+from .._core import c_types, handle_allocate
+from ..error import near_names, shown
+from .record import array_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .._core import Handle
+    from ..module import Module
+
+_NAME = re.compile(r"\s*(?:(?:struct|union)\s+)?([A-Za-z_$][\w$.]*)\s*(?:\[\s*(\d+)\s*\])?\s*")
+
+
+def new(
+    model: Module, type: str, members: Mapping[str, Any] | None = None, /, **more: Any
+) -> Handle:
+    """Allocate a struct, a union or an array of them, zeroed, for the functions of a library.
+
+    Parameters
+    ----------
+    model : Module
+        The loaded library whose functions use the struct.
+    type : str
+        The type in C: ``"struct image"``, the name of a typedef, or ``"struct image[8]"``.
+    members : mapping of str to object
+        Values of members; names that Python cannot spell are possible here.
+    **more
+        Values of further members.
+
+    Returns
+    -------
+    Handle
+        A handle that owns the memory: it is freed with the last handle, view or NumPy array of it.
+        A pointer that is assigned keeps what it refers to.
+
+    Raises
+    ------
+    ValueError
+        If the library has no layout of this type.
+    AttributeError, TypeError, ValueError, OverflowError
+        If a member does not exist or cannot have its value.
+
+    Examples
+    --------
+    >>> image = runtime.new(model, "struct image", width=3)  # doctest: +SKIP
+    >>> image.width  # doctest: +SKIP
+    3
+    """
+    library = getattr(model, "_library", None)
+    if library is None:
+        raise TypeError(f"new: expected a loaded library, found {shown(model)}; load() returns one")
+    match = _NAME.fullmatch(type) if isinstance(type, str) else None
+    types = c_types(library)
+    found = types.get(match[1]) if match else None
+    if match is None or found is None:
+        text = f"new: expected a struct that functions of the library use, found {shown(type)}"
+        raise ValueError(text + near_names(match[1] if match else "", list(types)))
+    if match[2] is not None:
+        found = array_of(found, int(match[2]))
+    handle = handle_allocate(library, model, found)
+    for name, value in {**(members or {}), **more}.items():
+        handle[name] = value
+    return handle

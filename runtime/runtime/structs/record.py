@@ -1,0 +1,168 @@
+"""The types of a library's structs and unions: the text of ``__packer_structs`` (docs/format.md)."""
+
+from __future__ import annotations
+
+import re
+import struct
+import sys
+from math import prod
+
+from .._core import CType, Handle
+from ..abi import STRUCTS
+from .layout import FORMATS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_FIRST_LINE = "packer-structs 1"
+_MOST_BYTES = 1 << 26
+_LINE = re.compile(r"(struct|union) ([^ ]+) (\d{1,15}) (\d{1,15})((?: [^ ]+)+)", re.ASCII)
+_MEMBER = re.compile(r"([^:]+):([^@]*@?[^@]+)@(\d{1,15})(?:\+(\d{1,3}):(\d{1,3}))?", re.ASCII)
+# The C types of codes, as handles of such a value name them.
+C_NAMES = {
+    **{f"i{n}": f"int{n}_t" for n in (8, 16, 32, 64)},
+    **{f"u{n}": f"uint{n}_t" for n in (8, 16, 32, 64)},
+    **{"char": "char", "bool": "bool", "f32": "float", "f64": "double", "f16": "_Float16"},
+    **{"bf16": "__bf16", "c64": "float _Complex", "c128": "double _Complex"},
+    **{"longdouble": "long double", "i128": "__int128", "u128": "unsigned __int128"},
+}
+_CONVERTED = {"f16": 2, "bf16": 2, "c64": 8, "c128": 16, "i128": 16, "u128": 16}
+_BUFFERS = {"f16": b"e", "c64": b"Zf", "c128": b"Zd", "longdouble": b"g"}
+_OWN = dict.fromkeys(dir(Handle))
+
+
+def types_of(library: Any) -> dict[str, CType]:
+    """Return the types of a library's structs, by the kind of a handle."""
+    data = library.data(STRUCTS)
+    if data is None:
+        return _numbers()
+    text = bytes(data).partition(b"\0")[0].decode()
+    if not text.startswith(f"{_FIRST_LINE}\n") or len(text) > _MOST_BYTES:
+        raise ValueError(f"{STRUCTS}: expected {_FIRST_LINE!r}, found {text[:40]!r}; export again")
+    return {**_numbers(), **_Types(text.splitlines()[1:]).made}
+
+
+def _numbers() -> dict[str, CType]:
+    return {name: number(code) for code, name in C_NAMES.items()}
+
+
+class _Types:
+    """The types of one record, each made once."""
+
+    def __init__(self, lines: list[str]) -> None:
+        found = [_parsed(line) for line in lines if not line.startswith("other ")]
+        self.sizes = {name: size for name, size, _ in found}
+        self.members = {name: members for name, _, members in found}
+        self.formats: dict[str, str] = {}
+        self.made = {
+            name: CType(name, f"{{{name}}}", "{", size, format=self.format(name).encode())
+            for name, size, _ in found
+        }
+        self.others: dict[str, CType] = {}
+        for name, _, members in found:
+            given = {sys.intern(n): (self.type(code), *place) for n, code, *place in members}
+            self.made[name].set_members(given, _OWN)
+
+    def format(self, name: str) -> str:
+        """Describe a struct for NumPy: the members that do not overlap, pointers as integers."""
+        if name not in self.formats:
+            self.formats[name] = ""  # while it is open
+            parts, end = [], 0
+            for member, code, offset, _, width in self.members[name]:
+                text, size = self.item_format(code)
+                if width == 0 and text and offset >= end:
+                    parts.append(f"{offset - end}x" if offset > end else "")
+                    parts.append(f"{text}:{member}:")
+                    end = offset + size
+            whole = self.sizes[name]
+            parts.append(f"{whole - end}x" if whole > end else "")
+            self.formats[name] = f"T{{^{''.join(parts)}}}" if end else f"{whole}s"
+        return self.formats[name]
+
+    def item_format(self, code: str) -> tuple[str, int]:
+        """Return the format of a member and its size; empty if NumPy has none."""
+        base, *extents = code.replace("]", "").split("[")
+        count = prod(map(int, extents))
+        shape = f"({','.join(extents)})" if extents else ""
+        if base == "char" and len(extents) == 1 and count:
+            return f"{count}s", count
+        if base[:1] == "{":
+            name = base[1:-1]
+            text, size = (self.format(name), self.sizes[name]) if name in self.sizes else ("", 0)
+        elif base in C_NAMES:
+            item = number(base)
+            text, size = (item.format or b"").decode(), item.size
+        else:
+            text, size = "Q", 8
+        return (f"{shape}{text}" if text and count else ""), size * count
+
+    def type(self, code: str) -> CType:
+        if code not in self.others:
+            self.others[code] = self.make(code)
+        return self.others[code]
+
+    def make(self, code: str) -> CType:
+        if code[-1:] == "]":
+            base, _, inner = code.partition("[")
+            count, _, rest = inner.partition("]")
+            item = self.type(base + rest)
+            return array_of(item, int(count))
+        if code[:1] == "{":
+            return self.made.get(code[1:-1]) or opaque(code[1:-1])
+        if code in ("str", "*char"):
+            return CType("char *", code, "s", 8, number("char"), is_const=code == "str", format=b"Q")
+        if code == "strs":
+            return pointer_to_type(self.type("*char"), code)
+        if code[:1] == "@":
+            return pointer_to_type(opaque(code[1:]), code)
+        if code[:1] in ("*", "&"):
+            target = opaque(None) if code[1:] == "void" else self.type(code[1:])
+            return pointer_to_type(target, code, code[0] == "&")
+        return number(code)
+
+
+def _parsed(line: str) -> tuple[str, int, list[Any]]:
+    match = _LINE.fullmatch(line)
+    members = [_MEMBER.fullmatch(text) for text in match[5].split()] if match else [None]
+    if match is None or None in members:
+        text = f"{STRUCTS}: expected 'struct name size alignment member:code@offset ...', found"
+        raise ValueError(f"{text} {line[:80]!r}; export again")
+    made = [(m[1], m[2], int(m[3]), int(m[4] or 0), int(m[5] or 0)) for m in members if m]
+    return match[2], int(match[3]), made
+
+
+def number(code: str) -> CType:
+    """Return the type of a number."""
+    name, how = C_NAMES.get(code), FORMATS.get(code, "")
+    if name is None:
+        return opaque(None, code)
+    if code == "char":
+        how = "b"
+    if code in _CONVERTED:
+        return CType(name, code, "x", _CONVERTED[code], format=_BUFFERS.get(code))
+    if code == "longdouble":
+        return CType(name, code, "g", 16, format=b"g")
+    return CType(name, code, how, struct.calcsize(f"={how}"), format=how.encode())
+
+
+def array_of(item: CType, count: int) -> CType:
+    """Return the type of an array."""
+    size = count * item.size
+    base, bracket, extents = item.code.partition("[")
+    code = f"{base}[{count}]{bracket}{extents}"
+    if size >= _MOST_BYTES**2:
+        raise ValueError(f"array of {count} items: expected less than {_MOST_BYTES**2} bytes")
+    how, format_ = ("c", f"{count}s".encode()) if item.code == "char" else ("[", None)
+    return CType(item.name, code, how, size, item, count, format=format_)
+
+
+def pointer_to_type(target: CType, code: str, is_const: bool = False) -> CType:
+    """Return the type of a pointer."""
+    name = f"{target.name} *" if target.name else None
+    return CType(name, code, "*", 8, target, is_const=is_const, format=b"Q")
+
+
+def opaque(name: str | None, code: str = "void") -> CType:
+    """Return a type of which only the address is known."""
+    return CType(name, name or code, "O", 0)
