@@ -10,9 +10,9 @@ Each row of RECORDS makes one of them; a new record is a new row. docs/format.md
     left out       the functions that were found and not exported, each with the reason
     structs        the layouts of structs and unions, whose members are read in place
 
-Readers find a record by its symbol. The first four are embedded as the blob is; the last three exist
-only beside host code, whose glue defines them, with the facts of each function. The checksums, the
-last record, list the others.
+Readers find a record by its symbol. The first four are embedded as the blob is; the last three
+exist only beside host code, whose glue defines them, with the facts of each function. The
+checksums, the last record, list the others.
 """
 
 from __future__ import annotations

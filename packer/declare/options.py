@@ -129,7 +129,7 @@ def _lifetime(declaration: Declaration) -> str:
         return f"lifetime {name!r}: no such parameter{near_names(name, list(codes))}"
     if codes[name][0] != "@" and codes[name][:2] not in ("*{", "&{"):
         return f"lifetime {name!r}: not a handle, expected a parameter such as 'struct foo *{name}'"
-    if not declaration.handles:
+    if not declaration.handles and declaration.result[0] not in "*&":
         return "lifetime: the function returns no handle; remove lifetime"
     return ""
 

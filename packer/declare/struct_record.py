@@ -32,7 +32,8 @@ def dump_structs(groups: Iterable[Iterable[Aggregate]], char: str) -> str:
 
 def _line(aggregate: Aggregate, char: str) -> str:
     members = " ".join(
-        f"{m.name}:{char if m.code == 'char' else m.code}@{m.offset}" + (f"+{m.bit}:{m.width}" if m.width else "")
+        f"{m.name}:{char if m.code == 'char' else m.code}@{m.offset}"
+        + (f"+{m.bit}:{m.width}" if m.width else "")
         for m in aggregate.members
     )
     return f"{aggregate.kind} {aggregate.name} {aggregate.size} {aggregate.alignment} {members}"

@@ -214,7 +214,7 @@ class Function:
 
 @final
 class Handle:
-    """An object of a library, which only the library's functions can use.
+    """An object of a library.
 
     A function that returns a pointer to an incomplete struct, or a struct that is used as such,
     returns a handle. It keeps its library open. If the function declares ``free``, that function
@@ -232,6 +232,12 @@ class Handle:
 
     Notes
     -----
+    If the library has the layout of the struct, its members are attributes, which are read and
+    written in place: ``node.next.value = 3``; members of any name are items, ``node["kind"]``. A
+    part (a struct, union or array in it, or what a pointer member points to) is a handle too, which
+    keeps this one alive and cannot be used after it is closed. An array has items and a length.
+    ``numpy.asarray(handle)`` and ``memoryview(handle)`` share the memory.
+
     The use of a closed handle raises ValueError. Two handles are equal if address and kind are.
 
     An exception in ``free`` is raised by `close`. With the last reference it cannot be raised:
@@ -247,8 +253,25 @@ class Handle:
     def close(self) -> None:
         """Release the object now; later uses of the handle are errors.
 
-        Raises ValueError if a running call uses it. A second call has no effect.
+        Raises ValueError if a running call or a view uses it. A second call has no effect.
         """
+    def array(self, count: int, /) -> Handle:
+        """Return `count` items in memory, from the one that the handle points to on.
+
+        C does not tell how many there are: a wrong count reads and writes other memory. Raises
+        ValueError if `count` is negative, TypeError if the type of the items is unknown.
+        """
+    def pointer(self, name: str, /) -> Handle | None:
+        """Return what a member points to, also ``char *``, which is text as an attribute.
+
+        Raises KeyError if there is no such member, TypeError if it is not a pointer.
+        """
+    def __getattr__(self, name: str) -> Any: ...
+    def __setattr__(self, name: str, value: Any) -> None: ...
+    def __getitem__(self, key: str | int | slice, /) -> Any: ...
+    def __setitem__(self, key: str | int, value: Any, /) -> None: ...
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *exception: object) -> None: ...
 
@@ -491,6 +514,64 @@ def handle_at(function: Function, address: int, kind: str | None, /) -> Handle |
 
     It keeps the library of `function` open.
     """
+
+def handle_allocate(library: object, owner: object, type: CType, /) -> Handle:
+    """Return a Handle of zeroed memory for a value of a type, which it frees."""
+
+def handle_types_match(one: Handle, other: Handle, /) -> bool:
+    """Return True if two handles are of the same library."""
+
+def c_types(library: object, /) -> dict[str, CType]:
+    """Return the types of a library, by the kind of a handle."""
+
+def c_type_of(handle: Handle, /) -> CType:
+    """Return the type of what a handle points to; raise TypeError if it is unknown."""
+
+@final
+class CMember:
+    """A member of a struct or union."""
+
+    @property
+    def type(self) -> CType: ...
+    @property
+    def offset(self) -> int: ...
+
+@final
+class CType:
+    """The type of a C value that Python reads and writes in place.
+
+    `how` is a letter of the struct module for a number, or of c_type.h.
+    """
+
+    def __new__(
+        cls,
+        name: str | None,
+        code: str,
+        how: str,
+        size: int,
+        target: CType | None = None,
+        count: int = 0,
+        is_const: bool = False,
+        format: bytes | None = None,
+    ) -> CType: ...
+    def set_members(
+        self, members: dict[str, tuple[CType, int, int, int]], own: dict[str, None], /
+    ) -> None:
+        """Set the members, name -> (type, offset, bit, width); leave out attributes in `own`."""
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def code(self) -> str: ...
+    @property
+    def format(self) -> bytes | None: ...
+    @property
+    def target(self) -> CType | None: ...
+    @property
+    def members(self) -> dict[str, CMember] | None: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def count(self) -> int: ...
 
 def handle_belongs(function: Function, handle: Handle, /) -> bool:
     """Return True if a handle is of the same library as a function."""

@@ -178,7 +178,7 @@ class _Layout:
     def add(self, member: Declared) -> None:
         is_other = "lign" in member.attributes or "packed" in member.attributes
         if is_other or member.storage or isinstance(member.type, Function):
-            raise LayoutError(f"{self.spelling} has {member.name!r}, which is no plain member")
+            raise LayoutError(f"{self.spelling} has {member.name!r}, which is not a plain member")
         if member.bits:
             self.add_bits(member)
         elif member.name:
@@ -211,7 +211,13 @@ class _Layout:
         code, size, alignment = self.unit.member(member.type, "", "")
         width = self.unit.scope.extent(member.bits)
         is_integer = code == "bool" or code[0] in "iuc"
-        if width is None or not 0 <= width <= 8 * size or not is_integer or size > 8 or self.most < 16:
+        if (
+            width is None
+            or not 0 <= width <= 8 * size
+            or not is_integer
+            or size > 8
+            or self.most < 16
+        ):
             raise LayoutError(f"{self.spelling} has the bit-field {member.name!r}")
         if not member.name and alignment > self.alignment:  # machines differ
             raise LayoutError(f"{self.spelling} has a bit-field without a name")

@@ -108,9 +108,7 @@ def _kept(quals: Sequence[str]) -> tuple[str, ...]:
     return tuple(qualifier for qualifier in quals if qualifier in QUALIFIERS)
 
 
-def _named(
-    name: str, type_: CType, quals: Sequence[str], bits: tuple[str, ...] = ()
-) -> Declared:
+def _named(name: str, type_: CType, quals: Sequence[str], bits: tuple[str, ...] = ()) -> Declared:
     """Make a declaration of the storage classes and attributes among qualifiers."""
     storage = frozenset(q for q in quals if q[0] != ATTRIBUTES and q not in QUALIFIERS)
     given = (q[1:] for q in quals if q[0] == ATTRIBUTES and not q.startswith(OF_STRUCT))

@@ -70,7 +70,7 @@ def no_member(handle: Handle, type_: CType, name: Any, is_item: bool) -> Excepti
 
 def array_type(type_: CType, count: Any) -> CType:
     """Return the type of `count` values, for `Handle.array`."""
-    if type_.code[-1:] == "]":
+    if type_.code[-1:] == "]" and type_.target is not None:
         type_ = type_.target
     if not isinstance(count, int) or not 0 <= count < 1 << 40:
         raise ValueError(f"array: expected a number of items of at least 0, found {shown(count)}")
@@ -99,7 +99,8 @@ def values_of(handle: Handle) -> Any:
     """Return a struct as a mapping and an array as a list, with all that they contain."""
     type_ = c_type_of(handle)
     if type_.members is None:
-        return [_part(handle, i, type_.target) for i in range(type_.count)]
+        item = type_.target or type_
+        return [_part(handle, i, item) for i in range(type_.count)]
     return {name: _part(handle, name, m.type) for name, m in type_.members.items()}
 
 
@@ -124,10 +125,14 @@ def pointer_to(handle: Handle, type_: CType, where: Any, value: Any, owns: bool)
     if not is_text and not is_array:
         raise refused(code, where, value)
     if not owns:
-        text = f"{_named(where)}: expected a handle or None, found {shown(value)}: the object belongs"
+        text = (
+            f"{_named(where)}: expected a handle or None, found {shown(value)}: the object belongs"
+        )
         raise TypeError(f"{text} to C code, which would keep the pointer; call a function for it")
     try:
-        view = _text_memory(code, value, str(where)) if is_text else view_of(code, value, str(where))
+        view = (
+            _text_memory(code, value, str(where)) if is_text else view_of(code, value, str(where))
+        )
     except Refused as error:
         raise error.kind(str(error).replace("field", "member", 1)) from None
     return buffer_address(view), view
@@ -136,7 +141,9 @@ def pointer_to(handle: Handle, type_: CType, where: Any, value: Any, owns: bool)
 def _text_memory(code: str, value: Any, where: str) -> memoryview:
     data = encoded_text(value, where)
     if b"\0" in data:
-        raise Refused(ValueError, f"field {where!r}: expected text without NUL, found {shown(value)}")
+        raise Refused(
+            ValueError, f"field {where!r}: expected text without NUL, found {shown(value)}"
+        )
     return memoryview(bytearray(data + b"\0") if code == "*char" else data + b"\0")
 
 

@@ -66,6 +66,7 @@ def items_of(code: str, extents: tuple[int, ...], value: Any, where: str) -> lis
 
 
 def encoded_text(value: str | bytes, where: str) -> bytes:
+    """Return text as UTF-8, for the field `where`."""
     try:
         return value.encode() if isinstance(value, str) else value
     except UnicodeEncodeError:

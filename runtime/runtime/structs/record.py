@@ -1,4 +1,4 @@
-"""The types of a library's structs and unions: the text of ``__packer_structs`` (docs/format.md)."""
+"""The types of a library's structs: the text of ``__packer_structs`` (docs/format.md)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ if TYPE_CHECKING:
 _FIRST_LINE = "packer-structs 1"
 _MOST_BYTES = 1 << 26
 _LINE = re.compile(r"(struct|union) ([^ ]+) (\d{1,15}) (\d{1,15})((?: [^ ]+)+)", re.ASCII)
-_MEMBER = re.compile(r"([^:]+):([^@]*@?[^@]+)@(\d{1,15})(?:\+(\d{1,3}):(\d{1,3}))?", re.ASCII)
+_MEMBER = re.compile(
+    r"([^:]+):([^@\[]{0,99}@?[^@\[]{1,999}(?:\[\d{1,13}\])*)@(\d{1,15})(?:\+(\d{1,3}):(\d{1,3}))?",
+    re.ASCII,
+)
 # The C types of codes, as handles of such a value name them.
 C_NAMES = {
-    **{f"i{n}": f"int{n}_t" for n in (8, 16, 32, 64)},
-    **{f"u{n}": f"uint{n}_t" for n in (8, 16, 32, 64)},
-    **{"char": "char", "bool": "bool", "f32": "float", "f64": "double", "f16": "_Float16"},
-    **{"bf16": "__bf16", "c64": "float _Complex", "c128": "double _Complex"},
-    **{"longdouble": "long double", "i128": "__int128", "u128": "unsigned __int128"},
-}
+    **{f"{sign}{n}": f"{name}{n}_t" for sign, name in (("i", "int"), ("u", "uint"))
+       for n in (8, 16, 32, 64)},
+    "char": "char", "bool": "bool", "f32": "float", "f64": "double", "f16": "_Float16",
+    "bf16": "__bf16", "c64": "float _Complex", "c128": "double _Complex",
+    "longdouble": "long double", "i128": "__int128", "u128": "unsigned __int128",
+}  # fmt: skip
 _CONVERTED = {"f16": 2, "bf16": 2, "c64": 8, "c128": 16, "i128": 16, "u128": 16}
 _BUFFERS = {"f16": b"e", "c64": b"Zf", "c128": b"Zd", "longdouble": b"g"}
 _OWN = dict.fromkeys(dir(Handle))
@@ -111,7 +114,9 @@ class _Types:
         if code[:1] == "{":
             return self.made.get(code[1:-1]) or opaque(code[1:-1])
         if code in ("str", "*char"):
-            return CType("char *", code, "s", 8, number("char"), is_const=code == "str", format=b"Q")
+            return CType(
+                "char *", code, "s", 8, number("char"), is_const=code == "str", format=b"Q"
+            )
         if code == "strs":
             return pointer_to_type(self.type("*char"), code)
         if code[:1] == "@":

@@ -160,7 +160,7 @@ static PyMemberDef type_members[] = {
 static PyMethodDef type_methods[] = {
     {"set_members", (PyCFunction)type_set_members, METH_VARARGS,
      "set_members($self, members, own, /)\n--\n\n"
-     "Set the members, name -> (type, offset, bit, width); names in `own` are no attributes."},
+     "Set the members, name -> (type, offset, bit, width); leave out attributes in `own`."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -8,7 +8,7 @@
 extern PyTypeObject CType_Type;
 extern PyTypeObject CMember_Type;
 
-/* What a value is. Other letters are numbers, as the struct module names them. */
+/* Kinds of values. Other letters are numbers, as the struct module names them. */
 enum {
   C_OPAQUE = 'O',  /* void, or a struct without a known layout */
   C_STRUCT = '{',  /* a struct or union: `members` */

@@ -74,9 +74,11 @@ static PyObject *text_of(PyObject *kind) {
 
 static PyObject *handle_close(Handle *self, PyObject *Py_UNUSED(none)) {
   int is_released = find_closed(self) == NULL && self->release != NULL;
-  if (is_released ? handle_is_used(self) : self->uses > 0)
-    return PyErr_Format(PyExc_ValueError, "%R: in use by a call or a view; close it after that",
-                        self);
+  if (is_released ? handle_is_used(self) : self->uses > 0) {
+    const char *use = self->views > 0 ? "view" : "call";
+    return PyErr_Format(PyExc_ValueError, "%R: in use by a %s; close it after the %s", self, use,
+                        use);
+  }
   self->is_closed = 1;
   if (is_released) handle_close_aliases(self);
   if (is_released && handle_call_release(self->release, self->address) != 0) return NULL;

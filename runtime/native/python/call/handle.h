@@ -20,6 +20,7 @@ typedef struct handle {
   PyObject *kept;      /* dict: address of a pointer -> what it refers to; or NULL */
   void *memory;        /* owned: what runtime.new allocated; or NULL */
   int uses;            /* running calls that got it or a handle whose parent it is */
+  int views;           /* the uses that are views of the memory */
   int children;        /* handles whose parent it is and that are not yet released */
   int is_closed;       /* released */
   int is_waiting;      /* the collector finalised it before its children */

@@ -551,6 +551,7 @@ static int handle_get_buffer(PyObject *object, Py_buffer *view, int flags) {
     dims[ndim + i] = of->target->size;
   }
   handle_begin_use(self);
+  for (Handle *of = self; of != NULL; of = of->parent) of->views++;
   *view = (Py_buffer){.buf = self->address,
                       .obj = Py_NewRef(object),
                       .len = type->size,
@@ -566,6 +567,7 @@ static int handle_get_buffer(PyObject *object, Py_buffer *view, int flags) {
 
 static void handle_release_buffer(PyObject *object, Py_buffer *view) {
   handle_end_use((Handle *)object);
+  for (Handle *of = (Handle *)object; of != NULL; of = of->parent) of->views--;
   PyMem_Free(view->internal);
 }
 

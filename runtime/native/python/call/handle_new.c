@@ -27,7 +27,7 @@ static Handle *make_of(void *address, PyObject *kind, PyObject *library, PyObjec
   self->type = NULL;
   self->memory = NULL;
   self->place = NULL;
-  self->uses = self->children = self->is_closed = self->is_waiting = 0;
+  self->uses = self->views = self->children = self->is_closed = self->is_waiting = 0;
   self->is_const = self->has_no_type = 0;
   PyObject_GC_Track(self);
   if (!is_registered || handle_register(self) == 0) return self;
