@@ -114,8 +114,9 @@ DSO_COLD static int dso_refuse_kept(void) {
   const char *name = pointer->function->name;
   dso_say(&message,
           "%s: callback '%s' was kept, and called after the call of '%s' had ended, when it does "
-          "nothing, expected calls during '%s' alone; let C call it before '%s' returns",
-          name, pointer->name, name, name, name);
+          "nothing, expected calls during '%s' alone; let C call it before '%s' returns, or export "
+          "with --callback %s=kept",
+          name, pointer->name, name, name, name, name);
   return dso_raise_message(&message, pointer->function, "RuntimeError");
 }
 

@@ -62,10 +62,12 @@ DSO_FAST int dso_take_float(const dso_function *function, const dso_any *args, i
 
 DSO_TAKE_NARROW(dso_take_float32, float)
 
-/* Bytes may contain a NUL, but must be followed by one. */
+/* None is NULL. Bytes may contain a NUL, but must be followed by one. */
 DSO_COLD static int dso_take_byte_string(const dso_function *function, const dso_any *args,
                                          int32_t index, const char **out) {
   dso_byte_array bytes = dso_raw_bytes_of(&args[index]);
+  *out = NULL;
+  if (args[index].type_index == DSO_NONE) return 0;
   if (!bytes.data || bytes.data[bytes.size]) return dso_refuse_string(function, args, index);
   *out = bytes.data;
   return 0;

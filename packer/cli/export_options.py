@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import get_args
+from typing import Any, get_args
 
-from ..declare.declaration import AUTO
+from ..declare.declaration import AUTO, EVERY
 from ..dialect import Dialect
 from ..embed import Embed
 from ..project import PROJECT_FILE
@@ -69,6 +69,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("sources", nargs="*", metavar="SOURCE", help="host code, instead of packer.toml")
     function = "a function to export; without TYPE, SOURCE or --header declares it"
     parser.add_repeated("--function", "NAME[=TYPE]", function)
+    kept = "C keeps the callbacks and void * of NAME: a parameter's handle, forever, or kept"
+    parser.add_repeated("--callback", "NAME=UNTIL", kept)
     parser.add_repeated("--header", "FILE", "a C header; its functions are exported")
     parser.add_repeated("--weights", "FILE", "a safetensors file to pack, instead of packer.toml")
     add("--project", metavar="FILE", help=f"read this file instead of {PROJECT_FILE}")
@@ -124,7 +126,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if compiler_words(arguments) and not has_code:
         option = compiler_words(arguments)[0]
         parser.error(f"argument {option}: needs SOURCE; or set options in packer.toml")
-    arguments.functions = _functions(parser, arguments.function)
+    if arguments.callback and not (arguments.sources or arguments.header):
+        parser.error("argument --callback: needs SOURCE or --header; or set kept in packer.toml")
+    functions = _functions(parser, arguments.function)
+    arguments.functions = _with_callbacks(parser, functions, arguments.callback)
     arguments.metadata = _metadata(parser, arguments.metadata)
     return arguments
 
@@ -152,6 +157,25 @@ def _matrix_row(text: str) -> tuple[str, list[str]]:
         known = " or ".join(f"{key}=VALUE,VALUE" for key in _MATRIX_KEYS)
         raise argparse.ArgumentTypeError(f"expected {known}, each value once, found {text!r}")
     return key, found
+
+
+def _with_callbacks(
+    parser: CommandParser, functions: dict[str, str], texts: Sequence[str]
+) -> dict[str, Any]:
+    """Add how long the callbacks of functions are kept; without functions to the others."""
+    made: dict[str, Any] = dict(functions) if functions or not texts else {EVERY: AUTO}
+    for text in texts:
+        name, _, until = (part.strip() for part in text.partition("="))
+        if not name or not until:
+            parser.error(f"argument --callback: expected NAME=UNTIL, found {text!r}")
+        if functions and name not in functions:
+            parser.error(f"argument --callback: {name!r} is not exported; add --function {name}")
+        if isinstance(made.get(name), dict):
+            parser.error(f"argument --callback: {name!r} is given twice")
+        declaration = functions.get(name, AUTO)
+        own = {} if declaration == AUTO else {"declaration": declaration}
+        made[name] = {**own, "kept": until}
+    return made
 
 
 def _functions(parser: CommandParser, texts: Sequence[str]) -> dict[str, str]:

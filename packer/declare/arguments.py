@@ -115,7 +115,9 @@ def passed_values(index: int, declaration: Declaration, scope: Scope) -> str:
             continue
         kind = kind_of(parameter.code, scope)
         if parameter.code == "fn":
-            values.append(f"a{i} ? (dso_code)dso_trampoline_{index}_{i} : (dso_code)0")
+            is_kept = declaration.kept.get(parameter.name, "call") != "call"
+            own = f"a{i} ? (dso_code)dso_trampoline_{index}_{i} : (dso_code)0"
+            values.append(f"k{i}" if is_kept else own)
         else:
             values.append(f"a{i}" if kind.local == kind.c_type else f"({kind.c_type})a{i}")
     return ", ".join(values)

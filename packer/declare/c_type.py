@@ -22,7 +22,7 @@ from .c.prototype import is_packed, results_of
 from .c.scope import Scope
 from .c.types import Function, parameter_text, render
 from .declaration import AUTO, SIGNED, UNSIGNED, Declaration, FunctionDeclaration, Parameter
-from .options import function_declaration, missing_free, problem_of
+from .options import function_declaration, lifetimes_of, missing_free, problem_of
 
 # The assembler parses a leading "$" as a number, and drops names with ".L" from the object.
 _NAME = re.compile(r"(?!\.L)(?:[A-Za-z_]|\.(?=.))[A-Za-z0-9_.$]*", re.ASCII)
@@ -180,7 +180,8 @@ class FunctionReader:
             self.name, text, parameters, result, render(function.result), whole.doc, whole.gil,
             out=whole.out, errno=whole.errno, free=whole.free, lifetime=whole.lifetime,
             symbol=whole.symbol, defaults=whole.defaults, structs=tuple(codes.structs.values()),
-            callbacks=tuple(codes.callbacks), aggregates=reached(function, scope),
+            kept=lifetimes_of(whole.kept, parameters), callbacks=tuple(codes.callbacks),
+            aggregates=reached(function, scope),
             is_external=bool(whole.symbol),
         )  # fmt: skip
         self.check_extents(made, function)

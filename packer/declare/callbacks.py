@@ -13,24 +13,39 @@ from .c_text import c_string, variable
 from .code import DTYPES, Kind, Scope, item_size, kind_of, split_extents, struct_of
 from .declaration import Callback, Declaration, joined
 
-_NO_RESULT = ("void", "status")
+NO_RESULT = ("void", "status")
+
+
+def _ending(declaration: Declaration) -> list[tuple[int, Callback]]:
+    """Return the callbacks that end with the call; `kept` has the others."""
+    kept = declaration.kept
+    return [
+        (place, callback)
+        for place, callback in places_of(declaration)
+        if kept.get(callback.parameter, "call") == "call"
+    ]
 
 
 def trampoline_lines(index: int, declaration: Declaration, scope: Scope) -> Iterator[str]:
     """The trampolines of one declared function."""
-    for place, callback in _places(declaration):
+    for place, callback in _ending(declaration):
         yield from _trampoline(index, f"{index}_{place}", declaration, callback, scope)
+
+
+def has_calling(declaration: Declaration) -> bool:
+    """Return True if a call has callbacks that end with it."""
+    return bool(_ending(declaration))
 
 
 def calling_lines(declaration: Declaration) -> Iterator[str]:
     """Declare what the callbacks of one call share, in the wrapper."""
-    if declaration.callbacks:
+    if has_calling(declaration):
         yield "dso_calling calling = {0, NULL};"
 
 
 def enter_lines(index: int, declaration: Declaration) -> Iterator[str]:
     """Set the variables that the trampolines read, before the call and in its block."""
-    for i, _ in _places(declaration):
+    for i, _ in _ending(declaration):
         name = f"{index}_{i}"
         yield f"dso_callback c{i} DSO_CALLBACK = {{"
         yield f"  &calling, a{i}, &dso_pointer_{name}, &dso_callback_{name}, NULL, 0"
@@ -40,12 +55,13 @@ def enter_lines(index: int, declaration: Declaration) -> Iterator[str]:
 
 def stray_lines(declaration: Declaration) -> Iterator[str]:
     """Take the status of the callbacks, in the wrapper after the block of the call."""
-    if declaration.callbacks:
+    if has_calling(declaration):
         yield "status = calling.status;"
         yield "if (!status) status = dso_check_stray(&calling);"
 
 
-def _places(declaration: Declaration) -> Iterator[tuple[int, Callback]]:
+def places_of(declaration: Declaration) -> Iterator[tuple[int, Callback]]:
+    """Yield the position of each parameter that is a function pointer, and its type."""
     callbacks = {callback.parameter: callback for callback in declaration.callbacks}
     for i, parameter in enumerate(declaration.parameters):
         if parameter.code == "fn":
@@ -55,18 +71,16 @@ def _places(declaration: Declaration) -> Iterator[tuple[int, Callback]]:
 def _trampoline(
     index: int, name: str, declaration: Declaration, callback: Callback, scope: Scope
 ) -> Iterator[str]:
-    result = kind_of(callback.result, scope)
-    if callback.result[0] in "*&":  # not a tensor: it would be released before the C code reads it
-        result = kind_of("@void", scope)
+    result = result_kind(callback, scope)
     types = [kind_of(p.code, scope).c_type for p in callback.parameters]
     named = ", ".join(joined(c_type, f"p{i}") for i, c_type in enumerate(types)) or "void"
-    has_result = callback.result not in _NO_RESULT
+    has_result = callback.result not in NO_RESULT
     failure = {"void": "", "status": " -1"}.get(callback.result, " r")
     count = len(types)
     yield f"static __thread dso_callback *dso_callback_{name};"
     parameter = c_string(callback.parameter)
     yield f"static dso_code_pointer dso_pointer_{name} = {{0, &dso_function_{index}, {parameter}}};"
-    yield from _place_lines(name, declaration, callback)
+    yield from returned_lines(name, declaration, callback)
     yield f"static {joined(result.c_type, f'dso_trampoline_{name}')}({named}) {{"
     yield f"  const dso_callback *callback = dso_callback_{name};"
     yield f"  dso_calling *calling = dso_calling_of(callback, &dso_pointer_{name});"
@@ -76,17 +90,23 @@ def _trampoline(
         yield from (f"  {line}" for line in variable(result.c_type, "r"))
     yield f"  if (!calling) return{failure};"
     yield "  __builtin_memset(args, 0, sizeof args);"
-    yield from (f"  {line}" for line in _argument_lines(callback, scope))
+    yield from (f"  {line}" for line in argument_lines(callback, scope))
     call = f"dso_call_back(callback, args, {count}, status, &result)"
     yield f"  if ({call}) return{failure};"
     if has_result:
-        yield from (f"  {line}" for line in _result_lines(name, result))
+        yield from (f"  {line}" for line in take_lines(name, result, "calling->status = -1"))
     yield "  dso_release(&result);"
     yield {"void": "  return;", "status": "  return 0;"}.get(callback.result, "  return r;")
     yield "}"
 
 
-def _place_lines(name: str, declaration: Declaration, callback: Callback) -> Iterator[str]:
+def result_kind(callback: Callback, scope: Scope) -> Kind:
+    """Return how the result of a callback is passed."""
+    is_pointer = callback.result[0] in "*&"  # a tensor would be released before C code reads it
+    return kind_of("@void" if is_pointer else callback.result, scope)
+
+
+def returned_lines(name: str, declaration: Declaration, callback: Callback) -> Iterator[str]:
     """The description of the result, for messages."""
     yield f"static const dso_parameter dso_returned_{name}[] = {{"
     yield f"  {{{c_string(callback.parameter)}, {c_string(callback.result_text)}}}"
@@ -98,14 +118,16 @@ def _place_lines(name: str, declaration: Declaration, callback: Callback) -> Ite
     yield "};"
 
 
-def _result_lines(name: str, kind: Kind) -> Iterator[str]:
+def take_lines(name: str, kind: Kind, failure: str) -> Iterator[str]:
+    """Read the result of a callback into ``r``; else run the statement `failure`."""
     given = ", ".join([f"&dso_returns_{name}", "&result", "0", *kind.options, "&value"])
     yield from variable(kind.local, "value")
-    yield f"if (dso_take_{kind.take}({given})) calling->status = -1;"
+    yield f"if (dso_take_{kind.take}({given})) {failure};"
     yield f"else r = ({kind.c_type})value;" if kind.local != kind.c_type else "else r = value;"
 
 
-def _argument_lines(callback: Callback, scope: Scope) -> Iterator[str]:
+def argument_lines(callback: Callback, scope: Scope) -> Iterator[str]:
+    """Store what C code passes, in ``args``."""
     for i, parameter in enumerate(callback.parameters):
         base, extents = split_extents(parameter.code)
         values = [extent_text(x, callback.parameters, "p", "(int64_t)") for x in extents]

@@ -57,6 +57,10 @@ class FunctionDeclaration(NamedTuple):
         The parameter whose handle is kept alive by the handle that the function returns.
     defaults : mapping of str to object
         The values of parameters that callers omit.
+    kept : str or mapping of str to str
+        How long C code keeps the callbacks and the user data (``void *``) of this function: the
+        parameter whose handle they belong to, ``"forever"``, or ``"call"`` for user data of the
+        call alone. Text is for all of them, and ``"kept"`` chooses: the first handle, or for ever.
     """
 
     declaration: str = ""
@@ -68,6 +72,7 @@ class FunctionDeclaration(NamedTuple):
     symbol: str = ""
     lifetime: str = ""
     defaults: Mapping[str, Any] = {}
+    kept: str | Mapping[str, str] = ""
 
 
 class Parameter(NamedTuple):
@@ -155,6 +160,8 @@ class Declaration(NamedTuple):
     symbol: str = ""  # the symbol that the wrapper calls; empty for `name`
     lifetime: str = ""  # as in `FunctionDeclaration`
     defaults: Mapping[str, Any] = {}  # as in `FunctionDeclaration`
+    # How long the callable or the user data of a parameter is kept: a parameter, forever or call.
+    kept: Mapping[str, str] = {}
     # The structs that codes name; each after the structs that it contains.
     structs: tuple[Struct, ...] = ()
     callbacks: tuple[Callback, ...] = ()  # one for each parameter of code ``fn``

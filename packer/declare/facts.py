@@ -10,6 +10,8 @@
     default n 1                       a parameter that callers may omit, and its value as JSON
     free foo_free                     the function that releases a handle
     lifetime db                       the parameter that a handle keeps alive
+    callback visit @point -           the structs that a callback gets pointers to; & if const
+    kept start @parser                how long a callback or user data is kept: @handle, forever
     struct point 16 8 x:f64@0 y:f64@8 name, size, alignment, field:code@offset
     plain packed_c                    the symbol without a prefix is a packed C function, too
     doc Free text, the last key       up to the end, newlines included
@@ -21,10 +23,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from .declaration import Declaration, Field, Struct, prototype
+from .declaration import Declaration, Field, Parameter, Struct, prototype
 
 FIRST_LINE = "packer-function 1"
 MAX_NBYTES = 1 << 20
@@ -47,6 +49,7 @@ class Facts(NamedTuple):
     defaults: Mapping[str, Any] = {}  # the values of parameters that callers may omit
     free: str = ""  # the function that releases a handle
     lifetime: str = ""  # the parameter that a handle keeps alive
+    kept: tuple[tuple[str, str], ...] = ()  # the parameters that C code keeps, and how long
     structs: tuple[Struct, ...] = ()  # the structs that codes name; without their spelling in C
     # ``"packed_c"`` if the symbol with the plain name is a packed C function over the wrapper;
     # empty if it is the C function.
@@ -81,9 +84,25 @@ def _optional_lines(declaration: Declaration) -> Iterator[str]:
         yield f"free {declaration.free}"
     if declaration.lifetime:
         yield f"lifetime {declaration.lifetime}"
+    for name, lifetime in declaration.kept.items():
+        mark = "" if lifetime in ("call", "forever") else "@"
+        yield f"kept {name} {mark}{lifetime}"
+    known = {aggregate.name for aggregate in declaration.aggregates}
+    for callback in declaration.callbacks:
+        codes = [_passed(p, known) for p in callback.parameters]
+        if any(code != "-" for code in codes):
+            yield f"callback {callback.parameter} {' '.join(codes)}"
     for struct in declaration.structs:
         fields = " ".join(f"{f.name}:{f.code}@{f.offset}" for f in struct.fields)
         yield f"struct {struct.name} {struct.size} {struct.alignment} {fields}".rstrip()
+
+
+def _passed(parameter: Parameter, known: Collection[str]) -> str:
+    """Return the struct that a callback gets a pointer to, ``@point``; else a dash."""
+    name = parameter.code[1:]
+    if parameter.code[0] != "@" or name not in known:
+        return "-"
+    return f"&{name}" if parameter.type_text.startswith("const ") else f"@{name}"
 
 
 def parse_facts(data: bytes | memoryview) -> Facts:
@@ -116,6 +135,7 @@ def parse_facts(data: bytes | memoryview) -> Facts:
         defaults=dict(_default(value) for key, value in pairs if key == "default"),
         free=fields["free"],
         lifetime=fields["lifetime"],
+        kept=tuple(_key_value(value) for key, value in pairs if key == "kept"),
         structs=tuple(_struct(value) for key, value in pairs if key == "struct"),
         plain=fields["plain"],
     )

@@ -11,6 +11,7 @@ from ..dialect import PACKED_PREFIX, Naming
 from .c_text import c_string
 from .declaration import Declaration, with_char
 from .facts import dump_facts
+from .kept import is_kept
 from .legacy import packed_lines
 from .metadata import descriptions
 from .results import INITIALIZER
@@ -83,6 +84,10 @@ class Glue:
         has_callbacks = any(d.callbacks for d in declarations)
         self._checks = ("if (!status) status = dso_check_kept();",) * has_callbacks
         self._headers |= {"glue_callback.h"} if has_callbacks else set()
+        if any(is_kept(d, c.parameter) for d in declarations for c in d.callbacks):
+            failed, gone = "if (dso_take_failed()) status = -1;", "status = dso_check_gone();"
+            self._checks = (failed, *self._checks, f"if (!status) {gone}")
+            self._headers |= {"glue_kept.h"}
         wrapped = {d.name: i for i, d in enumerate(declarations) if d.abi == "safe_call"}
         # Of a function with constants and of its initialiser, the place of the latter.
         self._initializers: dict[str, int] = {}

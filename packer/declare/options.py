@@ -10,10 +10,11 @@ from typing import Any, NoReturn
 from runtime.error import near_names, shown
 
 from .c.numbers import NUMBERS
-from .declaration import SIGNED, UNSIGNED, Declaration, FunctionDeclaration
+from .declaration import SIGNED, UNSIGNED, Declaration, FunctionDeclaration, Parameter
 
 C_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 KEYS = FunctionDeclaration._fields
+_KEPT = ("fn", "*void", "&void")  # the codes of what C code may keep
 _FLOATS = ("f16", "bf16", "f32", "f64")
 
 
@@ -51,13 +52,17 @@ def _wrong_types(given: FunctionDeclaration) -> Iterator[tuple[str, str]]:
         yield "errno", "true or false"
     if isinstance(given.out, str) or not isinstance(given.out, Sequence):
         yield "out", "a list of names of parameters: ['" + str(given.out) + "']"
+    kept = given.kept
+    words = [*kept.keys(), *kept.values()] if isinstance(kept, Mapping) else [kept]
+    if not all(isinstance(word, str) for word in words):
+        yield "kept", "the name of a parameter, 'forever', or a table of parameters"
     if not isinstance(given.defaults, Mapping):
         yield "defaults", "a table of parameters and values"
 
 
 def problem_of(declaration: Declaration) -> str:
     """Return what is wrong with the options of a declaration; empty if nothing is."""
-    for check in (_out, _errno, _lifetime, _free, _defaults):
+    for check in (_out, _errno, _lifetime, _free, _defaults, _kept):
         if text := check(declaration):
             return text
     return ""
@@ -127,10 +132,43 @@ def _lifetime(declaration: Declaration) -> str:
     codes = {p.name: p.code for p in declaration.passed}
     if name not in codes:
         return f"lifetime {name!r}: no such parameter{near_names(name, list(codes))}"
-    if codes[name][0] != "@" and codes[name][:2] not in ("*{", "&{"):
+    if not _is_handle(codes[name]):
         return f"lifetime {name!r}: not a handle, expected a parameter such as 'struct foo *{name}'"
     if not declaration.handles and declaration.result[0] not in "*&":
         return "lifetime: the function returns no handle; remove lifetime"
+    return ""
+
+
+def lifetimes_of(
+    given: str | Mapping[str, str], parameters: Sequence[Parameter]
+) -> Mapping[str, str]:
+    """Return the lifetime of each kept parameter; text is for all that can be kept."""
+    if not given:
+        return {}
+    if not isinstance(given, str):
+        return dict(given)
+    handles = [p.name for p in parameters if _is_handle(p.code)]
+    if given == "kept":
+        given = handles[0] if handles else "forever"
+    return {p.name: given for p in parameters if p.code in _KEPT} or {"": given}
+
+
+def _is_handle(code: str) -> bool:
+    return code[0] == "@" or code[:2] in ("*{", "&{")
+
+
+def _kept(declaration: Declaration) -> str:
+    codes = {p.name: p.code for p in declaration.passed}
+    for name, lifetime in declaration.kept.items():
+        if not name:
+            return "kept: the function has neither a callback nor void * parameters; remove kept"
+        if name not in codes:
+            return f"kept {name!r}: no such parameter{near_names(name, list(codes))}"
+        if codes[name] not in _KEPT:
+            return f"kept {name!r}: expected a function pointer or void *; remove it"
+        if lifetime not in ("call", "forever") and not _is_handle(codes.get(lifetime, "-")):
+            handles = [*map(repr, (n for n, c in codes.items() if _is_handle(c))), "'forever'"]
+            return f"kept {name!r}: expected {' or '.join(handles)}, found {lifetime!r}"
     return ""
 
 
@@ -182,7 +220,7 @@ def _expected_default(code: str, value: Any) -> str:
         return "" if is_number else "a finite number"
     if code == "str":
         is_text = isinstance(value, str) and "\0" not in value and _is_utf8(value)
-        return "" if is_text else "text without NUL"
+        return "" if is_text or value is None else "None, or text without NUL"
     if code[0] in "*&@" or code == "fn" or code.startswith("strs"):
         return "" if value is None else "None, which is NULL"
     return "no default for this type"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .c_text import variable
-from .callbacks import calling_lines, enter_lines, stray_lines
+from .callbacks import calling_lines, enter_lines, has_calling, stray_lines
 from .code import Scope, kind_of
 from .declaration import SIGNED, Declaration
 
@@ -37,6 +37,7 @@ def call_lines(
     if is_plain and not frees(declaration):
         yield from _plain_lines(declaration, scope, call)
         return
+    has_kept = any("dso_take_failed" in check for check in checks)
     is_void = declaration.result == "void"
     if not is_void:
         yield from variable(kind_of(declaration.result, scope).c_type, "r")
@@ -47,9 +48,12 @@ def call_lines(
     yield "DSO_TRY"
     yield "{"  # at its end the callbacks are left
     yield from (f"  {line}" for line in enter_lines(index, declaration))
+    if has_kept:
+        yield "  DSO_UNUSED int is_running DSO_RUNNING = dso_begin_running();"
     yield f"  {call};" if is_void else f"  r = {call};"
     yield "}"
-    yield f"DSO_CATCH({'calling.status' if declaration.callbacks else '0'})"
+    ending = "calling.status" if has_calling(declaration) else "0"
+    yield f"DSO_CATCH({f'{ending} | dso_take_failed()' if has_kept else ending})"
     yield from stray_lines(declaration)
     yield from checks
     if declaration.errno and not is_void:

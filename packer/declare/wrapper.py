@@ -20,6 +20,7 @@ from .c_text import c_string
 from .callbacks import trampoline_lines
 from .code import Scope, kind_of, split_extents, struct_of
 from .declaration import Declaration, joined
+from .kept import keep_lines, kept_lines
 from .results import INITIALIZER, call_lines, frees, results_of
 
 
@@ -48,6 +49,7 @@ def declared_lines(
     if frees(declaration):
         yield f"extern void dso_free_{index}(void *) DSO_SYMBOL({c_string(free_symbol)});"
     yield from trampoline_lines(index, declaration, scope)
+    yield from kept_lines(index, declaration, scope)
 
 
 def body_lines(
@@ -61,6 +63,7 @@ def body_lines(
         yield "dso_spread(&args, &num_args);"
     yield from count_lines(declaration)
     yield from take_lines(declaration, scope)
+    yield from keep_lines(index, declaration)
     call = f"dso_target_{index}({passed_values(index, declaration, scope)})"
     yield from call_lines(index, declaration, scope, call, checks)
 

@@ -184,10 +184,10 @@ def project_of_sources(
     modules = [] if model is None else [model.module(inputs)]
     if headers:
         given = {} if functions == AUTO else functions
-        chosen = tuple(name for name, declaration in given.items() if declaration == AUTO)
+        chosen = tuple(name for name, declaration in given.items() if _is_found(declaration))
         added = tuple(inputs.add(path) for path in headers)
         declared = Headers(added, () if EVERY in chosen else chosen)
-        changes = {name: given[name] for name in given if name not in chosen}
+        changes = {name: given[name] for name in given if given[name] != AUTO}
         modules.append(host_module(sources, changes, options=options, headers=declared))
     elif sources:
         modules.append(host_module(sources, functions, options=options))
@@ -197,6 +197,12 @@ def project_of_sources(
         modules += [device_module(path, inputs) for path in device]
     modules += weight_modules([inputs.add(path) for path in weights])
     return Project(root=importing(modules), inputs=inputs)
+
+
+def _is_found(declaration: Any) -> bool:
+    """Return True if the header has the type of a function."""
+    has_options = isinstance(declaration, Mapping) and "declaration" not in declaration
+    return declaration == AUTO or has_options
 
 
 def _options(library: Table) -> dict[str, Any]:

@@ -93,8 +93,9 @@ typedef struct {
 /* Marks in small_len. DSO_UNSIGNED: the DSO_INT is a uint64 beyond INT64_MAX. DSO_READ_ONLY: the
  * DSO_DLTENSOR_PTR, passed to a virtual machine, points to read-only memory. DSO_TYPED: the DSO_INT or
  * DSO_FLOAT, passed for a parameter of any type, was a scalar of NumPy; the higher bytes are the code
- * and the bits of its DLDataType. */
-enum { DSO_UNSIGNED = 1, DSO_READ_ONLY = 1, DSO_TYPED = 2 };
+ * and the bits of its DLDataType. DSO_UNREPORTED, in the None that a caller passes for the result: no
+ * call will raise an error of the function, so that it reports the error itself. */
+enum { DSO_UNSIGNED = 1, DSO_READ_ONLY = 1, DSO_TYPED = 2, DSO_UNREPORTED = 3 };
 
 /* TVMFFIObject, the 24-byte header of every heap object. */
 typedef struct {

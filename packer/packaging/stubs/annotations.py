@@ -39,7 +39,8 @@ class Annotations:
         if number := _number(base):
             return use({"int": "Int", "float": "Float", "bool": "Bool"}.get(number, "Complex"))
         if base == "str":
-            return f"{use('str')} | {use('bytes')}"
+            names = ("str", "bytes", "bytearray", "memoryview")
+            return f"{' | '.join(map(use, names))} | None"
         if base == "strs":
             text = use("str")
             return f"{use('list')}[{text}] | {use('tuple')}[{text}, ...]{none}"

@@ -44,6 +44,11 @@ static inline int object_is_sole(const dso_object *object) {
   return __atomic_load_n(&object->combined_ref_count, __ATOMIC_ACQUIRE) == OBJECT_ONE;
 }
 
+/* True if there is one strong reference; other code may have weak ones. */
+static inline int object_is_held_once(const dso_object *object) {
+  return (uint32_t)__atomic_load_n(&object->combined_ref_count, __ATOMIC_ACQUIRE) == 1;
+}
+
 /* Return a Str or Bytes object with a copy of the text and a NUL after it, or NULL without
  * memory. */
 dso_object *object_new_string(int32_t type_index, const char *data, size_t nbytes);

@@ -38,6 +38,7 @@ static const char *cut_pair(char *piece, struct param *entry) {
   entry->name = cut(&piece, ':');
   entry->code = piece;
   entry->kind = code_kind_of(piece);
+  entry->kept = KEPT_NOT;
   return *entry->name != '\0' && *piece != '\0' ? NULL : "expected name:code";
 }
 
@@ -111,6 +112,23 @@ static const char *parse_struct(char *text, struct facts *facts) {
   return append(&facts->structs, &facts->num_structs, entry) == 0 ? NULL : HEAP_NO_MEMORY;
 }
 
+static const char *parse_kept(char *text, struct facts *facts) {
+  struct param entry = {.name = cut(&text, ' '), .code = text};
+  if (*entry.name == '\0' || *text == '\0') return "kept, expected a name and a lifetime";
+  return append(&facts->kept, &facts->num_kept, entry) == 0 ? NULL : HEAP_NO_MEMORY;
+}
+
+static const char *parse_callback(char *text, struct facts *facts) {
+  struct param entry = {.name = cut(&text, ' '), .code = text};
+  if (*entry.name == '\0' || *text == '\0') return "callback, expected a name and codes";
+  return append(&facts->callbacks, &facts->num_callbacks, entry) == 0 ? NULL : HEAP_NO_MEMORY;
+}
+
+const char *facts_callback(const struct facts *facts, const char *name) {
+  int place = find(facts->callbacks, facts->num_callbacks, name, strlen(name));
+  return place >= 0 ? facts->callbacks[place].code : NULL;
+}
+
 static const char *parse_abi(const char *value, struct facts *facts) {
   facts->is_packed = strcmp(value, "packed_c") == 0;
   return facts->is_packed || strcmp(value, "safe_call") == 0
@@ -142,6 +160,8 @@ static const char *parse_line(const char *key, char *value, struct facts *facts)
   if (strcmp(key, "out") == 0) return parse_out(value, facts);
   if (strcmp(key, "default") == 0) return parse_default(value, facts);
   if (strcmp(key, "struct") == 0) return parse_struct(value, facts);
+  if (strcmp(key, "callback") == 0) return parse_callback(value, facts);
+  if (strcmp(key, "kept") == 0) return parse_kept(value, facts);
   if (strcmp(key, "result") == 0)
     return parse_word(value, &facts->result, "result, expected a code");
   if (strcmp(key, "free") == 0) return parse_word(value, &facts->free, "free, expected a name");
@@ -155,6 +175,20 @@ static void take_doc(char *text, struct facts *facts) {
   size_t length = strlen(text);
   if (length > 0 && text[length - 1] == '\n') text[length - 1] = '\0';
   facts->doc = text;
+}
+
+/* Store how long each kept parameter is kept. */
+static const char *resolve_kept(struct facts *facts) {
+  for (int i = 0; i < facts->num_kept; i++) {
+    const char *name = facts->kept[i].name, *until = facts->kept[i].code;
+    int place = facts_find(facts, name, strlen(name));
+    int handle = *until == '@' ? facts_find(facts, until + 1, strlen(until + 1)) : KEPT_NOT;
+    if (strcmp(until, "call") == 0) handle = KEPT_CALL;
+    if (strcmp(until, "forever") == 0) handle = KEPT_FOREVER;
+    if (place < 0 || handle == KEPT_NOT) return "kept, expected a parameter's name and a lifetime";
+    facts->params[place].kept = handle;
+  }
+  return NULL;
 }
 
 /* Each name in the lines must name a parameter, whose own line may follow. */
@@ -182,6 +216,7 @@ const char *facts_parse(char *text, struct facts *facts) {
     const char *key = cut(&value, ' ');
     wrong = parse_line(key, value, facts);
   }
+  if (wrong == NULL) wrong = resolve_kept(facts);
   return wrong != NULL ? wrong : check_names(facts);
 }
 
@@ -190,4 +225,6 @@ void facts_free(struct facts *facts) {
   free(facts->outs);
   free(facts->defaults);
   free(facts->structs);
+  free(facts->kept);
+  free(facts->callbacks);
 }

@@ -22,6 +22,7 @@ enum code_kind code_kind_of(const char *code) {
   if (*code == '{') return CODE_STRUCT;
   if (is_word(code, "strs")) return CODE_STRINGS;
   if (is_word(code, "any")) return CODE_ANY;
+  if (is_word(code, "str")) return CODE_TEXT;
   return is_word(code, "c64") || is_word(code, "c128") ? CODE_COMPLEX : CODE_PLAIN;
 }
 

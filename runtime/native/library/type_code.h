@@ -13,7 +13,8 @@ enum code_kind {
   CODE_STRUCT_POINTER, /* "*{point}", "&{point}" */
   CODE_STRINGS,        /* "strs", "strs[n]" */
   CODE_COMPLEX,        /* "c64", "c128" */
-  CODE_ANY             /* "any" */
+  CODE_ANY,            /* "any" */
+  CODE_TEXT            /* "str" */
 };
 
 enum code_kind code_kind_of(const char *code);

@@ -60,6 +60,9 @@ def no_member(handle: Handle, type_: CType, name: Any, is_item: bool) -> Excepti
         text = f"{handle!r}: expected a struct, found {type_.code}, which has no member {name!r}"
         return TypeError(text) if is_item else AttributeError(text)
     names = list(type_.members)
+    if name in names:
+        text = f"{handle!r}: {name!r} is an attribute of the handle itself; use handle[{name!r}]"
+        return AttributeError(text)
     near = near_names(str(name), names) or f"; it has {', '.join(names[:20])}"
     text = f"{handle!r} has no member {name!r}{near}"
     return KeyError(text) if is_item else AttributeError(text)

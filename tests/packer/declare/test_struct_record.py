@@ -23,7 +23,7 @@ def record(code: str, folder: Path, **options: Any) -> list[str]:
 
 
 def test_types_are_found_through_pointers_and_callbacks(tmp_path: Path) -> None:
-    """Structs behind pointers, in structs, and of a callback are listed after their parts."""
+    """Targets of pointers, parts, and structs of callbacks are listed after their parts."""
     code = """
     struct leaf; union both { int i; double d; };
     struct part { short s; };

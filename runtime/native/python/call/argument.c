@@ -28,6 +28,7 @@
  *   Module                  DSO_MODULE: a new callback object
  *   other callable          DSO_FUNCTION: a new callback object
  *   anything else           TypeError */
+#include "python/call/kept.h"
 #include "python/call/convert.h"
 
 #include <string.h>
@@ -250,6 +251,9 @@ static int convert_function(struct call_frame *frame, Py_ssize_t index, PyObject
   if (made != NULL) return frame_pass(frame, index, DSO_FUNCTION, made);
   dso_object *function = callback_new(object, frame->is_result ? NULL : frame->function);
   if (function == NULL) return -1;
+  if (frame->callee->facts.num_callbacks > 0 && !frame->is_result)
+    callback_set_codes(
+        function, facts_callback(&frame->callee->facts, frame->callee->facts.params[index].name));
   frame_hold(frame, HOLD_FUNCTION)->function = function;
   return frame_pass(frame, index, DSO_FUNCTION, function);
 }
@@ -304,7 +308,19 @@ static inline int convert(struct call_frame *frame, Py_ssize_t index, PyObject *
   return convert_other(frame, index, object);
 }
 
+/* Arguments of a function that keeps some of them. */
+Py_NO_INLINE static int convert_and_keep(struct call_frame *frame, PyObject *const *objects,
+                                         Py_ssize_t count) {
+  for (Py_ssize_t index = 0; index < count; index++) {
+    int status = argument_kept(frame, index, objects[index]);
+    if (status == 1) status = convert(frame, index, objects[index]);
+    if (status != 0) return -1;
+  }
+  return 0;
+}
+
 int convert_arguments(struct call_frame *frame, PyObject *const *objects, Py_ssize_t count) {
+  if (frame->callee->facts.num_kept > 0) return convert_and_keep(frame, objects, count);
   for (Py_ssize_t index = 0; index < count; index++)
     if (convert(frame, index, objects[index]) != 0) return -1;
   return 0;

@@ -116,6 +116,22 @@ static int argument_struct_pointer(struct call_frame *frame, Py_ssize_t index, P
   return status;
 }
 
+/* C expects a NUL after the text: a copy has one. */
+static int argument_text(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+  if (!PyByteArray_Check(object) && !PyMemoryView_Check(object)) return 1;
+  PyObject *bytes = PyBytes_FromObject(object);
+  if (bytes == NULL) return -1;
+  dso_object *copy =
+      object_new_string(DSO_BYTES, PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
+  Py_DECREF(bytes);
+  if (copy == NULL) {
+    raise_no_memory();
+    return -1;
+  }
+  frame_hold(frame, HOLD_OBJECT)->object = copy;
+  return frame_pass(frame, index, DSO_BYTES, copy);
+}
+
 int argument_by_code(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   const struct param *param = callee_param(frame->callee, index);
   if (frame->takes_any) return argument_any(frame, index, object);
@@ -126,6 +142,7 @@ int argument_by_code(struct call_frame *frame, Py_ssize_t index, PyObject *objec
       if (!PyTuple_Check(object) && !PyList_Check(object)) return 1;
       return argument_sequence(frame, index, object);
     case CODE_COMPLEX: return argument_complex(frame, index, object);
+    case CODE_TEXT: return argument_text(frame, index, object);
     case CODE_ANY: return argument_any(frame, index, object);
     case CODE_STRUCT: return argument_struct(frame, index, object);
     case CODE_STRUCT_POINTER: return argument_struct_pointer(frame, index, object);

@@ -97,6 +97,7 @@ static void release(struct hold *hold) {
     case HOLD_FUNCTION: callback_end_call(hold->function); break;
     case HOLD_OBJECT: object_release(hold->object); break;
     case HOLD_HANDLE: handle_end_use(hold->handle); break;
+    case HOLD_KEPT: Py_DECREF(hold->kept); break;
     case HOLD_PACKED:
       handles_end_use(PyTuple_GET_ITEM(hold->packed, 1));
       Py_DECREF(hold->packed);

@@ -21,11 +21,12 @@ enum hold_kind {
   HOLD_FUNCTION,
   HOLD_OBJECT,
   HOLD_HANDLE,
-  HOLD_PACKED
+  HOLD_PACKED,
+  HOLD_KEPT
 };
 
 /* Bits of needs_release. */
-enum { RELEASE = 1, RELEASE_HANDLES = 2, FINISH = 4, CLOSE = 8 };
+enum { RELEASE = 1, RELEASE_HANDLES = 2, FINISH = 4, CLOSE = 8, KEEP = 16 };
 
 /* Memory and references that one argument needs until the call ends. */
 struct handle;
@@ -47,6 +48,10 @@ struct hold {
       Py_ssize_t index;      /* the argument that it is */
       int is_released;       /* by the function */
     };
+    struct {
+      PyObject *kept; /* owned: a Kept */
+      Py_ssize_t place;
+    };
     PyObject *packed; /* owned: (memoryview, tuple of what it refers to, callable or None) */
   };
 };
@@ -59,7 +64,8 @@ struct call_frame {
   struct hold *holds; /* one per argument */
   int num_holds;
   int needs_release; /* frame_release must be called; FINISH: first frame_finish, after success;
-                        CLOSE: argument_close_released before the call, else argument_reopen */
+                        CLOSE: argument_close_released before the call, else argument_reopen;
+                        KEEP: arguments_keep before the call */
   int is_result;     /* the only value is the result of a callback, not an argument */
   PyObject **arrays; /* the value is an item of a sequence: the arrays made so far; else NULL */
   int takes_any;     /* the sequence is passed for a parameter of any type */

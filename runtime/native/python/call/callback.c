@@ -59,6 +59,7 @@ static void delete_strong(struct callback *self) {
     return; /* after the interpreter's end its objects cannot be released */
   PyGILState_STATE gil = PyGILState_Ensure();
   drop_callable(self);
+  if (self->owns_caller) Py_CLEAR(self->caller);
   Py_CLEAR(self->library);
   PyGILState_Release(gil);
 }
@@ -95,9 +96,24 @@ dso_object *callback_new(PyObject *callable, PyObject *caller) {
   set_callable(self, callable);
   self->owner = self->library = NULL;
   self->caller = caller;
+  self->owns_caller = 0;
+  self->codes = NULL;
   self->state = caller != NULL ? PyThreadState_Get() : NULL;
   self->thread = caller != NULL ? self->state->thread_id : 0;
   return &self->function.object;
+}
+
+dso_object *callback_new_kept(PyObject *callable, PyObject *caller) {
+  dso_object *object = callback_new(callable, NULL);
+  struct callback *self = (struct callback *)object;
+  if (self == NULL) return NULL;
+  self->caller = Py_NewRef(caller);
+  self->owns_caller = 1;
+  return object;
+}
+
+void callback_set_codes(dso_object *object, const char *codes) {
+  ((struct callback *)object)->codes = codes;
 }
 
 /* The object would call the Module's entry function, but code does not call Module objects. */
@@ -134,6 +150,7 @@ int callback_traverse(const dso_object *object, visitproc visit, void *arg) {
   const struct callback *self = (const struct callback *)object;
   Py_VISIT(self->callable);
   Py_VISIT(self->owner);
+  if (self->owns_caller) Py_VISIT(self->caller);
   return 0;
 }
 

@@ -13,6 +13,12 @@
 dso_object *callback_new(PyObject *callable, PyObject *caller);
 void callback_end_call(dso_object *object);
 
+/* Make a Function object that C code may call after the call of `caller`, which it owns. */
+dso_object *callback_new_kept(PyObject *callable, PyObject *caller);
+
+/* Set the codes of what it gets pointers to, from the metadata of its caller. */
+void callback_set_codes(dso_object *object, const char *codes);
+
 /* Make a Module object for a Module; likewise. */
 dso_object *callback_new_module(PyObject *module);
 

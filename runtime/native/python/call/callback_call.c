@@ -1,6 +1,9 @@
 /* Callback objects: their safe calls, which any thread may make. */
 #include "python/call/callback_object.h"
+#include <string.h>
+
 #include "python/call/convert.h"
+#include "python/call/handle.h"
 #include "python/exception.h"
 #include "python/call/function.h"
 #include "library/in_call.h"
@@ -14,18 +17,39 @@ enum { STACK_ARGS = 8 };
 
 /* ---- A Python callable */
 
+/* The handle of a struct whose members the library knows: it has its kind, and ends with the call. */
+static void name_handle(PyObject *object, const char *codes, int32_t index) {
+  for (; index > 0 && codes != NULL; index--) {
+    codes = strchr(codes, ' ');
+    if (codes != NULL) codes++;
+  }
+  if (codes == NULL || (*codes != '@' && *codes != '&') || !handle_check(object)) return;
+  Handle *handle = (Handle *)object;
+  PyObject *kind = PyUnicode_FromStringAndSize(codes + 1, (Py_ssize_t)strcspn(codes + 1, " "));
+  if (kind == NULL || handle->kind != NULL) {
+    PyErr_Clear();
+    Py_XDECREF(kind);
+    return;
+  }
+  PyUnicode_InternInPlace(&kind);
+  handle->kind = kind;
+  handle->is_const = *codes == '&';
+}
+
 static int make_arguments(const struct callback *self, const dso_any *args, int32_t count,
                           PyObject **objects) {
   struct source source = {.callable = self->callable, .function = self->caller};
   for (; source.argument < count; source.argument++) {
     objects[source.argument] = convert_value(&source, &args[source.argument]);
     if (objects[source.argument] == NULL) break;
+    if (self->codes != NULL) name_handle(objects[source.argument], self->codes, source.argument);
   }
   return source.argument;
 }
 
 /* End the borrow of each tensor that was passed by pointer, and drop the arguments. */
-static int end_arguments(PyObject *callable, const dso_any *args, PyObject **objects, int made) {
+static int end_arguments(PyObject *callable, const dso_any *args, PyObject **objects, int made,
+                         int has_codes) {
   int status = 0;
   for (int i = 0; i < made; i++) {
     int is_borrowed = args[i].type_index == DSO_DLTENSOR_PTR && tensor_check(objects[i]);
@@ -36,6 +60,8 @@ static int end_arguments(PyObject *callable, const dso_any *args, PyObject **obj
                    "invalid; copy the tensor",
                    callable, i + 1);
     }
+    if (has_codes && handle_check(objects[i]) && ((Handle *)objects[i])->kind != NULL)
+      ((Handle *)objects[i])->is_closed = 1;
     Py_DECREF(objects[i]);
   }
   return status;
@@ -49,7 +75,7 @@ static int call_with(const struct callback *self, const dso_any *args, int32_t c
   if (made == count)
     value = PyObject_Vectorcall(callable, objects, (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET,
                                 NULL);
-  int status = end_arguments(callable, args, objects, made);
+  int status = end_arguments(callable, args, objects, made, self->codes != NULL);
   if (value != NULL && status == 0) status = convert_owned(callable, value, result);
   if (value == NULL) status = -1;
   Py_XDECREF(value);
@@ -130,8 +156,12 @@ static inline int call_with_gil(dso_safe_call call, void *handle, const dso_any 
   struct gil gil = {.how = GIL_HAD};
   if (take_gil(self, &gil) != 0) return -1;
   int was_retired = is_retired(self); /* possibly during the wait for the GIL */
+  int is_unreported = result->type_index == DSO_NONE && result->small_len == DSO_UNREPORTED;
   int status = was_retired ? -1 : call(handle, args, count, result);
-  if (status != 0 && PyErr_Occurred()) exception_store();
+  if (status != 0 && PyErr_Occurred()) {
+    if (is_unreported) PyErr_WriteUnraisable(self->callable);
+    else exception_store();
+  }
   give_gil_back(&gil);
   return was_retired ? callback_look_up_and_call(handle, args, count, result) : status;
 }

@@ -14,6 +14,8 @@ struct callback {
   int is_retired;
   void *context; /* a retired object looks `name` up in it */
   char *name;
+  const char *codes; /* "@point -": the structs that it gets pointers to; in the caller's text */
+  int owns_caller;   /* of a kept callback, whose caller is owned */
   /* Until callback_end_call, for the argument of a call: */
   PyObject *caller;     /* its library keeps the code of the objects in the callback's arguments */
   unsigned long thread; /* the calling thread, else 0 */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "python/call/handle.h"
+#include "python/call/kept.h"
 #include "python/call/keywords.h"
 #include "python/exception.h"
 #include "python/library.h"
@@ -55,7 +56,8 @@ static inline PyObject *convert_and_invoke(struct call_frame *frame, PyObject *c
                                            Py_ssize_t count) {
   PyObject *value = NULL;
   int is_ready = frame->callee->facts.free == NULL || handle_find_release(frame->function) != NULL;
-  if (is_ready && (count == 0 || convert_arguments(frame, objects, count) == 0)) {
+  if (is_ready && (count == 0 || convert_arguments(frame, objects, count) == 0) &&
+      (!(frame->needs_release & KEEP) || arguments_keep(frame) == 0)) {
     if (frame->needs_release & CLOSE) argument_close_released(frame);
     value = invoke(frame, (int32_t)count);
   } else if (frame->needs_release & CLOSE) argument_reopen(frame);

@@ -82,6 +82,7 @@ static PyObject *handle_close(Handle *self, PyObject *Py_UNUSED(none)) {
   self->is_closed = 1;
   if (is_released) handle_close_aliases(self);
   if (is_released && handle_call_release(self->release, self->address) != 0) return NULL;
+  if (is_released) Py_CLEAR(self->kept);
   Py_RETURN_NONE;
 }
 

@@ -106,6 +106,9 @@ int handle_is_used(const Handle *self);
  * releases only the reference of this one and other handles own references too. */
 void handle_close_aliases(const Handle *self);
 
+/* Return an open handle of the same object that releases it, or whose memory it is; else NULL. */
+Handle *handle_owner_of(Handle *self);
+
 /* Leave the object of a handle that ends to another open handle of it. Return 0 if there is none, or
  * one that owns the object already. */
 int handle_bequeath(Handle *self);

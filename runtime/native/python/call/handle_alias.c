@@ -77,6 +77,16 @@ static int has_other_owner(const Handle *self) {
   return 0;
 }
 
+Handle *handle_owner_of(Handle *self) {
+  Handle *root = self;
+  while (root->parent != NULL) root = root->parent;
+  if (root->memory != NULL || root->release != NULL) return root;
+  Handle *other = NULL;
+  while ((other = next_alias(self, other)) != NULL)
+    if (other->release != NULL) return other;
+  return NULL;
+}
+
 int handle_is_used(const Handle *self) {
   const Handle *other = self->uses == 0 ? next_alias(self, NULL) : self;
   while (other != NULL && other->uses == 0) other = next_alias(self, other);

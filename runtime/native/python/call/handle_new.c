@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "python/call/handle_members.h"
+#include "python/call/kept.h"
 #include "python/exception.h"
 #include "python/library.h"
 #include "python/system_library.h"
@@ -154,6 +155,8 @@ PyObject *handle_from_result(PyObject *function, void *address, const char *code
   PyObject *kind = code != NULL ? code_kind_name(code) : NULL;
   if (release != NULL && !releases(release, kind)) release = NULL;
   if (kind == NULL && PyErr_Occurred()) return give_up(release, address);
+  PyObject *data = kind == NULL ? kept_data_at(address) : NULL;
+  if (data != NULL) return data;
   Handle *self = make(address, kind, function);
   if (self == NULL) return give_up(release, address);
   self->release = release;
@@ -168,6 +171,8 @@ PyObject *handle_from_result(PyObject *function, void *address, const char *code
 
 PyObject *handle_borrow(const struct source *source, void *address) {
   if (address == NULL) Py_RETURN_NONE;
+  PyObject *data = kept_data_at(address);
+  if (data != NULL || PyErr_Occurred()) return data;
   return (PyObject *)make(address, NULL, source->function);
 }
 
