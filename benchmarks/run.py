@@ -27,6 +27,7 @@ import kernel
 import levels
 import libdso
 import load
+import members
 import models
 import numba_functions
 import operators
@@ -47,6 +48,7 @@ SUBJECTS = {
     "weights": weights.tables,
     "trust": trust.tables,
     "call": call.tables,
+    "members": members.tables,
     "forms": forms.tables,
     "kernel": kernel.tables,
     "levels": levels.tables,

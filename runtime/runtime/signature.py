@@ -108,8 +108,9 @@ def signature_of(function: Function) -> Signature:
 
 
 def _result(code: str) -> Any:
-    texts = {"*char": str, "*u8": str, "*i8": str, "*void": "handle"}
-    return texts.get(code) or annotation_of(code)
+    if code[:1] in ("*", "&"):
+        return str if code == "*char" else "handle"
+    return annotation_of(code)
 
 
 def _results(result: str | None, outs: list[tuple[str, str]]) -> Any:

@@ -38,6 +38,8 @@ class Codes:
         found = self.scope.resolved(type_)
         if not isinstance(found, Pointer):
             return self.value(found, type_, "")
+        if isinstance(self.scope.resolved(found.target), Pointer):
+            return self._pointers(found)
         code = self._pointer(found, "")
         is_const = code[0] == "&"
         if is_const and code != "&void":
@@ -235,6 +237,18 @@ class Codes:
         if "const" not in target.quals and (inner == "*void" or inner[0] == "@"):
             return "*" + inner
         raise UnsupportedError("a pointer to a pointer", f"void *{name}")
+
+    def _pointers(self, type_: Pointer) -> str:
+        """Return the code of a result that is a pointer to pointers."""
+        target = self.scope.resolved(type_.target)
+        assert isinstance(target, Pointer)
+        inner = self.scope.resolved(target.target)
+        if isinstance(inner, Pointer):
+            return "*" + self._pointers(target)
+        if isinstance(inner, (Array, Function)):
+            raise UnsupportedError("a pointer to data of unknown size", "void *")
+        code = self._pointee(inner, target.target, "")
+        return "**char" if code == "str" else f"*{code}"
 
     def _array(self, type_: Array, name: str) -> str:
         """Return the code of a parameter that is written as an array."""

@@ -73,7 +73,7 @@ def public_functions(tree: Tree) -> list[Found]:
 def _body(tree: Tree, library: str) -> str:
     public = public_functions(tree)
     scope = Scope(f.name for f in public)
-    annotations = Annotations(scope, _kinds(tree))
+    annotations = Annotations(scope, _kinds(tree), tree.members)
     signatures = dict(_signatures(tree, annotations))
     model = model_text(tree, signatures, scope, library)
     functions = "\n".join(_function(f, signatures.get(f.name), scope) for f in public)

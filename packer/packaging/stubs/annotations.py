@@ -5,6 +5,12 @@ The rows match the conversions in runtime/native/python/call/argument.c and resu
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from keyword import iskeyword
+from types import MappingProxyType
+
+from runtime import Handle
 from runtime.signature import python_name
 
 from ...declare.code import split_extents, struct_of
@@ -23,8 +29,14 @@ class Annotations:
     `definitions` has the text of each class and alias, by what it stands for, in order.
     """
 
-    def __init__(self, scope: Scope, kinds: frozenset[str]) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        kinds: frozenset[str],
+        members: Mapping[str, Sequence[tuple[str, str]]] = MappingProxyType({}),
+    ) -> None:
         self.scope = scope
+        self._members = members
         self.definitions: dict[tuple[str, object], str] = {}
         self._names: dict[tuple[str, object], str] = {}
         self._kinds = kinds
@@ -77,7 +89,35 @@ class Annotations:
             head = f"class {name}({self.scope.use('Handle')}):  # type: ignore[misc]"
             doc = f'    """A handle of kind {kind!r}."""'
             self.definitions[key] = f"{marks}{head}\n{doc}"
+            self.definitions[key] += "".join(self._member_lines(self._members.get(kind, ())))
         return self._names[key]
+
+    def _member_lines(self, members: Sequence[tuple[str, str]]) -> Iterator[str]:
+        """Yield the annotations of members that are attributes of a handle."""
+        names = {name for name, _ in members}
+        for name, code in members:
+            if is_identifier(name) and not iskeyword(name) and not hasattr(Handle, name):
+                type_ = self._member(code)
+                is_hidden = names & {*re.findall(r"\w+", type_)}
+                yield f"\n    {name}: {self._outside(type_, [*names]) if is_hidden else type_}"
+
+    def _member(self, code: str) -> str:
+        """Return the annotation of a member as it is read; assignments accept more at run time."""
+        use = self.scope.use
+        base, extents = split_extents(code)
+        target = base[1:].strip("{}")
+        if base == "char" and len(extents) == 1:
+            return use("str")
+        if extents or (base[0] == "{" and target not in self._members):
+            return use("Handle")
+        if base in ("str", "*char"):
+            return f"{use('str')} | None"
+        if number := _number("f64" if base == "longdouble" else base):
+            return use(number)
+        if base[0] == "{":
+            return self.handle(target)
+        is_known = base[:2] in ("*{", "&{") and target in self._members
+        return f"{self.handle(target) if is_known else use('Handle')} | None"
 
     def _by_value(self, struct: Struct, structs: dict[str, Struct]) -> str:
         """A mapping, a tuple, a list or a structured scalar."""

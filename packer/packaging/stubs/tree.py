@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import runtime
-from runtime.abi import FACT_PREFIX
+from runtime.abi import FACT_PREFIX, STRUCTS
 from runtime.error import LibraryLoadError
 from runtime.module import preorder
 from runtime.modules.device import LAUNCHED, DeviceModule, metadata_of
@@ -16,6 +16,7 @@ from runtime.modules.graph_executor import AotExecutorFactory
 from runtime.modules.opaque import OpaqueModule
 from runtime.modules.shared_library import CarriedSharedLibraryModule
 from runtime.modules.vm import VMExecutable
+from runtime.structs.record import members_of
 from runtime.tensors.weights import described_weights
 
 from ...declare.facts import Facts, parse_facts
@@ -44,6 +45,7 @@ class Tree(NamedTuple):
     is_complete: bool  # False if it may find more, whose names the library does not list
     entry: str  # the name of the function that a call of the tree calls
     weights: dict[str, WeightType]  # of what ``module.weights[name]`` finds, by name
+    members: dict[str, list[tuple[str, str]]] = {}  # of each struct: its members and their codes
 
 
 def read_tree(opened: OpenedLibrary) -> Tree:
@@ -69,7 +71,7 @@ def read_tree(opened: OpenedLibrary) -> Tree:
             weights.setdefault(name, type_)
     names = (report.entry if _is_host_code(n) else n.own_entry_name for n in nodes)
     entry = next((name for name in names if name is not None), "main")
-    return Tree(functions, is_complete, entry, weights)
+    return Tree(functions, is_complete, entry, weights, _members(opened))
 
 
 def _is_host_code(node: runtime.Module) -> bool:
@@ -123,6 +125,14 @@ def _facts(opened: OpenedLibrary) -> Iterator[tuple[str, Facts | None]]:
     for function in opened.report.functions:
         symbol = dynamic.find(FACT_PREFIX + function.name)
         yield function.name, None if symbol is None else parse_facts(image.data_of(symbol))
+
+
+def _members(opened: OpenedLibrary) -> dict[str, list[tuple[str, str]]]:
+    """Return the members of the structs of the host code."""
+    symbol = opened.report.symbols.dynamic.find(STRUCTS)
+    if symbol is None:
+        return {}
+    return members_of(bytes(Image(opened.data, opened.report.path, []).data_of(symbol)))
 
 
 def _kernel_facts(module: DeviceModule, name: str) -> Facts | None:

@@ -14,7 +14,7 @@ from .._core import CType, Handle, buffer_address, c_type_of, handle_types_match
 from ..error import near_names, shown
 from .layout import COMPLEX, Refused
 from .packing import encoded_text, halves, number_bytes, view_of
-from .record import array_of, number, types_of
+from .record import Types, array_of, types_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,15 +82,9 @@ def array_type(type_: CType, count: Any) -> CType:
     return array_of(type_, count)
 
 
-def type_of_code(types: dict[str, CType], code: str) -> CType:
-    """Return the type of what a result points to, by its code: ``*f64``, ``*i32[4]``."""
-    if code not in types:
-        base, *extents = code[1:].replace("]", "").split("[")
-        type_ = number(base)
-        for extent in reversed(extents):
-            type_ = array_of(type_, int(extent))
-        types[code] = type_
-    return types[code]
+def type_of_code(types: Types, code: str) -> CType:
+    """Return the type of what a result points to, by its code: ``*i32[4]``, ``**char``."""
+    return types.type(code[1:])
 
 
 def items(handle: Handle, place: slice) -> list[Any]:

@@ -13,15 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from .._core import Handle
+    from .._core import CType
     from ..module import Module
 
 _NAME = re.compile(r"\s*(?:(?:struct|union)\s+)?([A-Za-z_$][\w$.]*)\s*(?:\[\s*(\d+)\s*\])?\s*")
 
 
-def new(
-    model: Module, type: str, members: Mapping[str, Any] | None = None, /, **more: Any
-) -> Handle:
+def new(model: Module, type: str, members: Mapping[str, Any] | None = None, /, **more: Any) -> Any:
     """Allocate a struct, a union or an array of them, zeroed, for the functions of a library.
 
     Parameters
@@ -57,15 +55,24 @@ def new(
     library = getattr(model, "_library", None)
     if library is None:
         raise TypeError(f"new: expected a loaded library, found {shown(model)}; load() returns one")
-    match = _NAME.fullmatch(type) if isinstance(type, str) else None
     types = c_types(library)
+    found = (types.get(type) if isinstance(type, str) else None) or _named(types, type)
+    handle = handle_allocate(library, model, found)
+    if members or more:
+        for name, value in {**(members or {}), **more}.items():
+            handle[name] = value
+    return handle
+
+
+def _named(types: dict[str, CType], type: str) -> CType:
+    """Return the type of a text with ``struct`` or an extent, and remember it."""
+    match = _NAME.fullmatch(type) if isinstance(type, str) else None
     found = types.get(match[1]) if match else None
     if match is None or found is None:
+        structs = [name for name, known in types.items() if known.members is not None]
         text = f"new: expected a struct that functions of the library use, found {shown(type)}"
-        raise ValueError(text + near_names(match[1] if match else "", list(types)))
+        raise ValueError(text + near_names(match[1] if match else "", structs))
     if match[2] is not None:
-        found = array_of(found, int(match[2]))
-    handle = handle_allocate(library, model, found)
-    for name, value in {**(members or {}), **more}.items():
-        handle[name] = value
-    return handle
+        return array_of(found, int(match[2]))
+    types[type] = found
+    return found

@@ -35,37 +35,41 @@ _BUFFERS = {"f16": b"e", "c64": b"Zf", "c128": b"Zd", "longdouble": b"g"}
 _OWN = dict.fromkeys(dir(Handle))
 
 
-def types_of(library: Any) -> dict[str, CType]:
-    """Return the types of a library's structs, by the kind of a handle."""
+def types_of(library: Any) -> Types:
+    """Return the types of a library's structs and of numbers, by the kind of a handle."""
     data = library.data(STRUCTS)
-    if data is None:
-        return _numbers()
-    text = bytes(data).partition(b"\0")[0].decode()
+    return Types([] if data is None else _lines(bytes(data)))
+
+
+def members_of(data: bytes) -> dict[str, list[tuple[str, str]]]:
+    """Return the members of each struct of a record, as names and codes."""
+    found = [_parsed(line) for line in _lines(data) if not line.startswith("other ")]
+    return {name: [(m[0], m[1]) for m in members] for name, _, members in found}
+
+
+def _lines(data: bytes) -> list[str]:
+    """Return the lines of a record without the first."""
+    text = data.partition(b"\0")[0].decode()
     if not text.startswith(f"{_FIRST_LINE}\n") or len(text) > _MOST_BYTES:
         raise ValueError(f"{STRUCTS}: expected {_FIRST_LINE!r}, found {text[:40]!r}; export again")
-    return {**_numbers(), **_Types(text.splitlines()[1:]).made}
+    return text.splitlines()[1:]
 
 
-def _numbers() -> dict[str, CType]:
-    return {name: number(code) for code, name in C_NAMES.items()}
-
-
-class _Types:
-    """The types of one record, each made once."""
+class Types(dict[str, CType]):
+    """The types of one record by name, and those of other codes, each made once."""
 
     def __init__(self, lines: list[str]) -> None:
+        super().__init__({name: number(code) for code, name in C_NAMES.items()})
         found = [_parsed(line) for line in lines if not line.startswith("other ")]
         self.sizes = {name: size for name, size, _ in found}
         self.members = {name: members for name, _, members in found}
         self.formats: dict[str, str] = {}
-        self.made = {
-            name: CType(name, f"{{{name}}}", "{", size, format=self.format(name).encode())
-            for name, size, _ in found
-        }
         self.others: dict[str, CType] = {}
+        for name, size, _ in found:
+            self[name] = CType(name, f"{{{name}}}", "{", size, format=self.format(name).encode())
         for name, _, members in found:
             given = {sys.intern(n): (self.type(code), *place) for n, code, *place in members}
-            self.made[name].set_members(given, _OWN)
+            self[name].set_members(given, _OWN)
 
     def format(self, name: str) -> str:
         """Describe a struct for NumPy: the members that do not overlap, pointers as integers."""
@@ -101,6 +105,7 @@ class _Types:
         return (f"{shape}{text}" if text and count else ""), size * count
 
     def type(self, code: str) -> CType:
+        """Return the type of a code."""
         if code not in self.others:
             self.others[code] = self.make(code)
         return self.others[code]
@@ -112,7 +117,7 @@ class _Types:
             item = self.type(base + rest)
             return array_of(item, int(count))
         if code[:1] == "{":
-            return self.made.get(code[1:-1]) or opaque(code[1:-1])
+            return self.get(code[1:-1]) or opaque(code[1:-1])
         if code in ("str", "*char"):
             return CType(
                 "char *", code, "s", 8, number("char"), is_const=code == "str", format=b"Q"

@@ -52,14 +52,23 @@ Py_NO_INLINE static PyObject *end_call(struct call_frame *frame, PyObject *value
   return value;
 }
 
+/* Keep arguments, and close the handles that the function releases; 0, or -1 with an exception set. */
+Py_NO_INLINE static int begin_call(struct call_frame *frame) {
+  int status = frame->needs_release & KEEP ? arguments_keep(frame) : 0;
+  if (frame->needs_release & CLOSE) {
+    if (status == 0) argument_close_released(frame);
+    else argument_reopen(frame);
+  }
+  return status;
+}
+
 static inline PyObject *convert_and_invoke(struct call_frame *frame, PyObject *const *objects,
                                            Py_ssize_t count) {
   PyObject *value = NULL;
   int is_ready = frame->callee->facts.free == NULL || handle_find_release(frame->function) != NULL;
-  if (is_ready && (count == 0 || convert_arguments(frame, objects, count) == 0) &&
-      (!(frame->needs_release & KEEP) || arguments_keep(frame) == 0)) {
-    if (frame->needs_release & CLOSE) argument_close_released(frame);
-    value = invoke(frame, (int32_t)count);
+  if (is_ready && (count == 0 || convert_arguments(frame, objects, count) == 0)) {
+    if (!(frame->needs_release & (CLOSE | KEEP)) || begin_call(frame) == 0)
+      value = invoke(frame, (int32_t)count);
   } else if (frame->needs_release & CLOSE) argument_reopen(frame);
   return frame->needs_release ? end_call(frame, value) : value;
 }

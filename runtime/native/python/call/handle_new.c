@@ -143,7 +143,7 @@ static PyObject *give_up(const struct callee *release, void *address) {
   return NULL;
 }
 
-/* "*f64", "*i32[4]" */
+/* "*f64", "*i32[4]", "**char", "*@foo" */
 static int is_typed_pointer(const char *code) {
   return code != NULL && *code == '*' && code_kind_of(code) != CODE_VOID;
 }
@@ -152,7 +152,7 @@ PyObject *handle_from_result(PyObject *function, void *address, const char *code
   if (address == NULL) Py_RETURN_NONE;
   const struct callee *callee = function_callee(function);
   const struct callee *release = callee->facts.free != NULL ? callee->lazy->release : NULL;
-  PyObject *kind = code != NULL ? code_kind_name(code) : NULL;
+  PyObject *kind = code != NULL && !is_typed_pointer(code) ? code_kind_name(code) : NULL;
   if (release != NULL && !releases(release, kind)) release = NULL;
   if (kind == NULL && PyErr_Occurred()) return give_up(release, address);
   PyObject *data = kind == NULL ? kept_data_at(address) : NULL;
