@@ -78,8 +78,10 @@ DSO_INLINE int dso_take_strings(const dso_function *function, const dso_any *arg
   dso_function items = dso_items_of(function, index);
   *out = (const char **)__builtin_calloc((size_t)array->size + 1, sizeof **out);
   if (!*out) return dso_raise("MemoryError", "no memory for an array of str");
-  for (int64_t i = 0; i < array->size; i++)
+  for (int64_t i = 0; i < array->size; i++) {
     if (dso_take_string(&items, array->items, (int32_t)i, &(*out)[i])) return -1;
+    if (!(*out)[i]) return dso_refuse_type(&items, array->items, (int32_t)i, "a str");
+  }
   return 0;
 }
 

@@ -16,19 +16,20 @@ extern "C" {
 #define DSO_EACH_16(M, high)                                                                    \
   M(0x##high##0)                                                                                \
   M(0x##high##1)                                                                                \
-  M(0x##high##2) M(0x##high##3) M(0x##high##4) M(0x##high##5) M(0x##high##6) M(0x##high##7)     \
-      M(0x##high##8) M(0x##high##9) M(0x##high##a) M(0x##high##b) M(0x##high##c) M(0x##high##d) \
-          M(0x##high##e) M(0x##high##f)
+  M(0x##high##2)                                                                                \
+  M(0x##high##3) M(0x##high##4) M(0x##high##5) M(0x##high##6) M(0x##high##7) M(0x##high##8)     \
+      M(0x##high##9) M(0x##high##a) M(0x##high##b) M(0x##high##c) M(0x##high##d) M(0x##high##e) \
+          M(0x##high##f)
 #define DSO_EACH_THUNK(M)                                                                   \
   DSO_EACH_16(M, 0)                                                                         \
-  DSO_EACH_16(M, 1) DSO_EACH_16(M, 2) DSO_EACH_16(M, 3) DSO_EACH_16(M, 4) DSO_EACH_16(M, 5) \
-      DSO_EACH_16(M, 6) DSO_EACH_16(M, 7)
+  DSO_EACH_16(M, 1)                                                                         \
+  DSO_EACH_16(M, 2) DSO_EACH_16(M, 3) DSO_EACH_16(M, 4) DSO_EACH_16(M, 5) DSO_EACH_16(M, 6) \
+      DSO_EACH_16(M, 7)
 enum { DSO_NUM_THUNKS = 128 };
 
 typedef struct {
   const dso_function *function;
-  const char *name; /* of the parameter */
-  const dso_code *thunks;
+  const char *name;                  /* of the parameter */
   dso_object *slots[DSO_NUM_THUNKS]; /* weak references; NULL if never used */
   int32_t next;                      /* so that a free slot is used again as late as possible */
   int lock;
@@ -89,7 +90,8 @@ DSO_COLD static int dso_refuse_full(const dso_pool *pool) {
 }
 
 /* Give a Function an address; 0, or -1 with the error raised. */
-DSO_COLD static int dso_keep(dso_pool *pool, dso_object *function, dso_code *out) {
+DSO_COLD static int dso_keep(dso_pool *pool, const dso_code *thunks, dso_object *function,
+                             dso_code *out) {
   const uint64_t weak_one = (uint64_t)1 << 32;
   dso_object *dropped = NULL;
   *out = (dso_code)0;
@@ -104,7 +106,7 @@ DSO_COLD static int dso_keep(dso_pool *pool, dso_object *function, dso_code *out
   }
   dso_unlock_pool(pool);
   if (slot < 0) return dso_refuse_full(pool);
-  *out = pool->thunks[slot];
+  *out = thunks[slot];
   if (dropped &&
       __atomic_fetch_sub(&dropped->combined_ref_count, weak_one, __ATOMIC_ACQ_REL) >> 32 == 1)
     dropped->deleter(dropped, DSO_DELETE_WEAK);

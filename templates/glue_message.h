@@ -202,7 +202,7 @@ DSO_COLD static inline int dso_refuse_string(const dso_function *function, const
   dso_message message;
   int is_str = bytes.data != NULL;
   if (!is_str) bytes = dso_raw_bytes_of(&args[index]);
-  if (!bytes.data) return dso_refuse_type(function, args, index, "a str or None");
+  if (!bytes.data) return dso_refuse_type(function, args, index, "a str");
   const char *nul =
       is_str ? (const char *)__builtin_memchr(bytes.data, 0, (size_t)bytes.size) : NULL;
   dso_say_where(&message, function, index);

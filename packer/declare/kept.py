@@ -34,7 +34,9 @@ def keep_lines(index: int, declaration: Declaration) -> Iterator[str]:
     for place, callback in places_of(declaration):
         if is_kept(declaration, callback.parameter):
             yield f"dso_code k{place};"
-            yield f"if (dso_keep(&dso_pool_{index}_{place}, a{place}, &k{place})) return -1;"
+            name = f"{index}_{place}"
+            given = f"&dso_pool_{name}, dso_thunks_{name}, a{place}, &k{place}"
+            yield f"if (dso_keep({given})) return -1;"
 
 
 def _pool(
@@ -44,8 +46,9 @@ def _pool(
     types = [kind_of(p.code, scope).c_type for p in callback.parameters]
     named = [joined(c_type, f"p{i}") for i, c_type in enumerate(types)]
     slot = ", ".join([*named, "int32_t slot"])
-    yield "/* clang-format off */"
-    yield f"static dso_pool dso_pool_{name};"
+    parameter = c_string(callback.parameter)
+    start = f"&dso_function_{index}, {parameter}, {{NULL}}, 0, 0"
+    yield f"static dso_pool dso_pool_{name} = {{{start}}};"
     yield from returned_lines(name, declaration, callback)
     yield f"DSO_COLD static {joined(result.c_type, f'dso_trampoline_{name}')}({slot}) {{"
     yield from (f"  {line}" for line in _body(name, callback, scope))
@@ -59,10 +62,6 @@ def _pool(
     yield "#undef DSO_THUNK"
     yield f"#define DSO_THUNK(n) (dso_code)dso_thunk_{name}_##n,"
     yield f"static const dso_code dso_thunks_{name}[] = {{DSO_EACH_THUNK(DSO_THUNK)}};"
-    yield f"static dso_pool dso_pool_{name} = {{"
-    parameter = c_string(callback.parameter)
-    yield f"  &dso_function_{index}, {parameter}, dso_thunks_{name}, {{NULL}}, 0, 0"
-    yield "};"
 
 
 def _body(name: str, callback: Callback, scope: Scope) -> Iterator[str]:

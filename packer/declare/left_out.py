@@ -1,7 +1,7 @@
 """The functions that an export left out: the text of ``__packer_left_out``.
 
     packer-left-out 1
-    function alloc int *alloc(int n): result: a pointer to data of unknown size, ...
+    function find int (*find(int n))(int): result: a pointer to data of unknown size, ...
     function old an old-style definition, ...         without a type that can be read
     more 12                                           further functions, which are not listed
 

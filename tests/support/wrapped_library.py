@@ -243,7 +243,7 @@ static int touched;
 void touch(void) { touched++; }
 int touches(void) { return touched; }
 int ndim(DLTensor *t) { return t->ndim; }
-int64_t length(const char *s) { int64_t n = 0; while (s[n]) n++; return n; }
+int64_t length(const char *s) { int64_t n = 0; while (s && s[n]) n++; return n; }
 const char *echo(const char *s) { return s; }
 const char *letters(int n) {
   static char text[2000];

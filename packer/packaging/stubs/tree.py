@@ -45,7 +45,7 @@ class Tree(NamedTuple):
     is_complete: bool  # False if it may find more, whose names the library does not list
     entry: str  # the name of the function that a call of the tree calls
     weights: dict[str, WeightType]  # of what ``module.weights[name]`` finds, by name
-    members: dict[str, list[tuple[str, str]]] = {}  # of each struct: its members and their codes
+    members: dict[str, list[tuple[str, str]]]  # of each struct: its members and their codes
 
 
 def read_tree(opened: OpenedLibrary) -> Tree:

@@ -112,7 +112,7 @@ def _part(handle: Handle, key: Any, type_: CType) -> Any:
 def pointer_to(handle: Handle, type_: CType, where: Any, value: Any, owns: bool) -> Any:
     """Return (address, what it refers to) for a pointer that is assigned.
 
-    `owns` is True if the handle lives as long as the object: then it keeps text and arrays.
+    `owns` is True for memory of `new`: it keeps text and arrays. other pointers may be freed by C.
     """
     if isinstance(value, Handle):
         return _handle_address(handle, type_, where, value), value
@@ -125,7 +125,7 @@ def pointer_to(handle: Handle, type_: CType, where: Any, value: Any, owns: bool)
         text = (
             f"{_named(where)}: expected a handle or None, found {shown(value)}: the object belongs"
         )
-        raise TypeError(f"{text} to C code, which would keep the pointer; call a function for it")
+        raise TypeError(f"{text} to C, which may free the pointer; call a function that sets it")
     try:
         view = (
             _text_memory(code, value, str(where)) if is_text else view_of(code, value, str(where))
@@ -166,10 +166,15 @@ def assign(place: Handle, type_: CType, where: Any, value: Any) -> None:
         _assign_items(place, type_, where, value)
 
 
+def _memory(handle: Any) -> memoryview:
+    """View the bytes of a handle; type checkers do not know that it has a buffer."""
+    return memoryview(handle).cast("B")
+
+
 def _copy(place: Handle, where: Any, value: Handle) -> None:
     if not handle_types_match(place, value):
         raise ValueError(f"{_named(where)}: expected a struct of this library, found {value!r}")
-    memoryview(place).cast("B")[:] = memoryview(value).cast("B")
+    _memory(place)[:] = _memory(value)
 
 
 def _assign_members(place: Handle, type_: CType, where: Any, value: Any) -> None:
@@ -186,7 +191,7 @@ def _assign_members(place: Handle, type_: CType, where: Any, value: Any) -> None
 def _assign_items(place: Handle, type_: CType, where: Any, value: Any) -> None:
     if type_.target is not None and type_.target.code == "char":
         value = _characters(where, value, type_.count)
-        memoryview(place).cast("B")[:] = value
+        _memory(place)[:] = value
         return
     try:
         count = -1 if isinstance(value, str | bytes | Mapping) else len(value)

@@ -56,7 +56,7 @@ def _lines(data: bytes) -> list[str]:
 
 
 class Types(dict[str, CType]):
-    """The types of one record by name, and those of other codes, each made once."""
+    """The types of one record by name, and types of other codes, each made once."""
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__({name: number(code) for code, name in C_NAMES.items()})

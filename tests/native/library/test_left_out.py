@@ -17,10 +17,10 @@ from ...support.libdso import SANITIZE, compile_program, run_program
 SOURCE = """
 #include <stdlib.h>
 int add(int a) { return a + 1; }
-int *alloc(int n) { return malloc(sizeof(int) * n); }
+int (*alloc(int n))(int) { return n ? abs : 0; }
 """
 HINT = (
-    "; alloc: not exported: int *alloc(int n): result: a pointer to data of unknown size, "
+    "; alloc: not exported: int (*alloc(int n))(int): result: a pointer to data of unknown size, "
     "expected 'void *'; declare 'void *(int n)'"
 )
 PROGRAM = """

@@ -71,7 +71,7 @@ def refuse(function: str, parameter: str, call: Any, *values: Any) -> None:
     expected = (
         rf"^{function}: callback '{parameter}' was kept, and called after the call of '{function}'"
         rf" had ended, when it does nothing, expected calls during '{function}' alone; let C call"
-        rf" it before '{function}' returns; declared as "
+        rf" it before '{function}' returns, or export with --callback {function}=kept; declared as "
     )
     with pytest.raises(RuntimeError, match=expected):
         call(*values)

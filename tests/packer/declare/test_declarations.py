@@ -191,7 +191,6 @@ def test_the_ir_type_lists_equivalent_types() -> None:
         ("void(int n, void v)", r"parameter 2 'v': a parameter of type void"),
         ("void(void v)", r"parameter 1 'v': a parameter of type void"),
         ("DLTensor *(int n)", r"result: a pointer to data of unknown size, expected 'void \*'"),
-        ("int **(int n)", r"result: a pointer to a pointer"),
         ("void (*)(int n)", r"'f': not a C function type"),
         ("int(int)(int)", r"'f': expected one plain C function type"),
         ("void(float \xe9)", r"expected a declaration in ASCII"),

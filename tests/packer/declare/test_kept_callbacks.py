@@ -191,6 +191,29 @@ def test_wrong_lifetimes_are_refused(kept: Any, text: str) -> None:
         packer.CSourceModule(CODE, functions={"loop_on": {"kept": kept}})
 
 
+def test_cpp_keeps_callbacks(tmp_path: Path) -> None:
+    """The wrappers of C++ code have thunks too, and raise the first error."""
+    code = """
+    #include <stdexcept>
+    static int (*hook)(int);
+    extern "C" void set_hook(int (*f)(int)) { hook = f; }
+    extern "C" int call_hook(int n) {
+      if (hook(n) == 0) throw std::runtime_error("zero");
+      return 1;
+    }
+    """
+    functions = {"*": "auto", "set_hook": {"kept": "forever"}}
+    host = packer.CSourceModule(code, fmt="cc", functions=functions)
+    model = runtime.load(packer.export_library(host, tmp_path / "cpp.so"))
+    model["set_hook"](lambda n: n)
+    assert model["call_hook"](1) == 1
+    with pytest.raises(RuntimeError, match="zero"):
+        model["call_hook"](0)
+    model["set_hook"](lambda n: 1 // n)
+    with pytest.raises(ZeroDivisionError):
+        model["call_hook"](0)
+
+
 def test_kept_needs_something_to_keep() -> None:
     """A function without callbacks and void * has nothing to keep."""
     with pytest.raises(runtime.ExportError, match="neither a callback nor void"):

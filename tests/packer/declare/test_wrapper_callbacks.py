@@ -17,7 +17,8 @@ X = tensor((3,), (2, 64, 1), data=ctypes.addressof(DOUBLES))
 KEPT = (
     "elsewhere: callback 'run' was kept, and called after the call of 'elsewhere' had ended, when"
     " it does nothing, expected calls during 'elsewhere' alone; let C call it before 'elsewhere'"
-    " returns; declared as void elsewhere(void *(*)(void *) run)"
+    " returns, or export with --callback elsewhere=kept; declared as"
+    " void elsewhere(void *(*)(void *) run)"
 )
 
 

@@ -39,7 +39,6 @@ DECLARED = "; declared as uintptr_t in_float(const float *x)"
         ("twice", tensor(), "TypeError", "expected a float, found float32[3] on cpu"),
         ("ndim", NONE, "TypeError", "(DLTensor *): expected a tensor, found None"),
         ("ndim", integer(1), "TypeError", "expected a tensor, found int"),
-        ("length", NONE, "TypeError", "(const char *): expected a str, found None"),
         ("length", Any16(4), "TypeError", "expected a str, found an opaque pointer"),
         ("length", Any16(5), "TypeError", "expected a str, found a dtype"),
         ("length", Any16(6), "TypeError", "expected a str, found a device"),

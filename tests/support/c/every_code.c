@@ -120,7 +120,7 @@ void text_free(char *text) {
   free(text);
 }
 char *repeated(const char *text, long n) {
-  if (n < 0) return NULL;
+  if (n < 0 || !text) return NULL;
   char *s = calloc(1, strlen(text) * (size_t)n + 1);
   for (long i = 0; i < n; i++) strcat(s, text);
   return s;
@@ -136,7 +136,7 @@ const char *named(long n, const char **what) {
   return "name";
 }
 int opened(const char *path) {
-  if (strcmp(path, "ok")) {
+  if (!path || strcmp(path, "ok")) {
     errno = ENOENT;
     return -1;
   }

@@ -125,6 +125,9 @@ static inline int check_kind(struct call_frame *frame, Py_ssize_t index, const H
 /* The call of the function that releases the handle closes it: whatever the function does, the
  * program must not use the handle again. */
 static int close_by_call(struct call_frame *frame, Py_ssize_t index, Handle *self) {
+  if (handle_is_not_freeable(self))
+    return refuse(frame, index, PyExc_ValueError, self, "an object that the library made",
+                  ", which is a part or runtime.new's; drop its references");
   if (handle_is_used(self))
     return refuse(frame, index, PyExc_ValueError, self, "a handle that no call is using",
                   " in use; release it after that call");

@@ -109,6 +109,9 @@ void handle_close_aliases(const Handle *self);
 /* Return an open handle of the same object that releases it, or whose memory it is; else NULL. */
 Handle *handle_owner_of(Handle *self);
 
+/* Return true if C code must not free the object: a part of another, or memory of runtime.new. */
+int handle_is_not_freeable(const Handle *self);
+
 /* Leave the object of a handle that ends to another open handle of it. Return 0 if there is none, or
  * one that owns the object already. */
 int handle_bequeath(Handle *self);

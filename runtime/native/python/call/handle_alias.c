@@ -77,6 +77,14 @@ static int has_other_owner(const Handle *self) {
   return 0;
 }
 
+int handle_is_not_freeable(const Handle *self) {
+  if (self->memory != NULL || self->place == NULL) return 1;
+  const Handle *other = NULL;
+  while ((other = next_alias(self, other)) != NULL)
+    if (other->memory != NULL) return 1;
+  return 0;
+}
+
 Handle *handle_owner_of(Handle *self) {
   Handle *root = self;
   while (root->parent != NULL) root = root->parent;

@@ -229,8 +229,7 @@ static int write_pointer(Handle *self, const CType *type, char *address, PyObjec
     memcpy(address, &target, sizeof target);
     return root->kept != NULL ? keep(self, address, Py_None) : 0;
   }
-  int owns = root->memory != NULL || root->release != NULL;
-  made = call_members("pointer_to", "(OOOOi)", self, type, where, value, owns);
+  made = call_members("pointer_to", "(OOOOi)", self, type, where, value, root->memory != NULL);
   if (made == NULL) return -1;
   unsigned long long number = 0;
   int status = PyArg_ParseTuple(made, "KO:pointer_to", &number, &kept) ? 0 : -1;

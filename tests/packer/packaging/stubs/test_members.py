@@ -16,7 +16,7 @@ node *node_self(node *n) { return n; }
 
 
 def test_handles_have_the_members_of_their_struct(tmp_path: Path) -> None:
-    """Numbers, text, parts and targets have types; names of the handle and keywords are left out."""
+    """Numbers, text, parts and targets have types; a handle's own names are left out."""
     host = packer.CSourceModule(CODE, functions="auto")
     text = packer.stub_of(packer.export_library(host, tmp_path / "nodes.so"))
     body = text.partition("class node(Handle):")[2].partition("@type_check_only")[0]

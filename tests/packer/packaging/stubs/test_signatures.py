@@ -69,7 +69,7 @@ def accepted(annotation: Any) -> str:
     if annotation in NUMBERS:
         return NUMBERS[annotation]
     if annotation is str:
-        return r"str \| bytes"
+        return r"str \| bytes \| bytearray \| memoryview \| None"
     text = re.sub(r" (array|buffer|str|struct)( \[.*)?$", r" \1", annotation)
     if text.endswith(" struct"):
         return rf"_{text.split()[0]}_\w+( \| None)?"
