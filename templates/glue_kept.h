@@ -13,18 +13,15 @@
 extern "C" {
 #endif
 
-#define DSO_EACH_16(M, high)                                                                    \
-  M(0x##high##0)                                                                                \
-  M(0x##high##1)                                                                                \
-  M(0x##high##2)                                                                                \
-  M(0x##high##3) M(0x##high##4) M(0x##high##5) M(0x##high##6) M(0x##high##7) M(0x##high##8)     \
-      M(0x##high##9) M(0x##high##a) M(0x##high##b) M(0x##high##c) M(0x##high##d) M(0x##high##e) \
-          M(0x##high##f)
-#define DSO_EACH_THUNK(M)                                                                   \
-  DSO_EACH_16(M, 0)                                                                         \
-  DSO_EACH_16(M, 1)                                                                         \
-  DSO_EACH_16(M, 2) DSO_EACH_16(M, 3) DSO_EACH_16(M, 4) DSO_EACH_16(M, 5) DSO_EACH_16(M, 6) \
-      DSO_EACH_16(M, 7)
+/* clang-format off */
+#define DSO_EACH_16(M, high) \
+  M(0x##high##0) M(0x##high##1) M(0x##high##2) M(0x##high##3) M(0x##high##4) M(0x##high##5) \
+  M(0x##high##6) M(0x##high##7) M(0x##high##8) M(0x##high##9) M(0x##high##a) M(0x##high##b) \
+  M(0x##high##c) M(0x##high##d) M(0x##high##e) M(0x##high##f)
+#define DSO_EACH_THUNK(M) \
+  DSO_EACH_16(M, 0) DSO_EACH_16(M, 1) DSO_EACH_16(M, 2) DSO_EACH_16(M, 3) \
+  DSO_EACH_16(M, 4) DSO_EACH_16(M, 5) DSO_EACH_16(M, 6) DSO_EACH_16(M, 7)
+/* clang-format on */
 enum { DSO_NUM_THUNKS = 128 };
 
 typedef struct {
