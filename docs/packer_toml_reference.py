@@ -91,8 +91,8 @@ HOST_FUNCTIONS = (
     'table, or `"auto"`',
     "Name = C function type without the name, or a table of it and options: "
     '`{ declaration = "...", doc = "...", gil = "keep", out = ["..."], errno = true, free = "...", '
-    'symbol = "...", lifetime = "...", kept = "...", defaults = { ... } }`. '
-    '`header = "x.h"`, or an array: the functions of C headers, of which `only = ["f"]` chooses some, and which other '
+    'symbol = "...", lifetime = "...", kept = "...", defaults = { ... } }`. `header = "x.h"`, or '
+    'an array: the functions of C headers, of which `only = ["f"]` chooses some, and which other '
     'names change or, by `false`, leave out. `"auto"` as a type: the source has it; for the '
     "table: every function that C and C++ files define; [functions.md](../functions.md).",
 )

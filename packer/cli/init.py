@@ -73,7 +73,8 @@ sources = ["host.c"]     # a pattern is every file that it matches: "src/**/*.c"
 add = "int64_t(int64_t a, int64_t b)"
 scale = { declaration = "void(float *x, int64_t n, float by)", doc = "Multiply x by a number." }
 # Further options: out = ["parameter"], free = "function", errno = true, symbol = "name"
-# and lifetime = "parameter", kept = "parameter", defaults = { parameter = 1 }, gil = "keep" (docs/functions.md)
+# and lifetime = "parameter", kept = "parameter", defaults = { parameter = 1 }, gil = "keep"
+# (docs/functions.md)
 
 # Code for a device: cuda, opencl, hip, metal, vulkan, webgpu, ...
 # [module.kernels]
