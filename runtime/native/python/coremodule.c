@@ -203,8 +203,7 @@ static int core_exec(PyObject *module) {
   PyTypeObject *const types[] = {
       &Library_Type,        &ElfFile_Type, &Function_Type, &TensorBase_Type,    &Graph_Type,
       &DeviceCode_Type,     &Device_Type,  &Handle_Type,   &SystemLibrary_Type, &Bytecode_Type,
-      &VirtualMachine_Type, &Session_Type, &CType_Type,    &CMember_Type,       &Kept_Type,
-      &CType_Type,          &CMember_Type};
+      &VirtualMachine_Type, &Session_Type, &Kept_Type,     &CType_Type,         &CMember_Type};
   if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (PyModule_AddType(module, types[i]) != 0) return -1;
