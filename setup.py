@@ -26,6 +26,7 @@ EXTRAS = {
     ],  # packer sign, verify, keygen; keys on tokens
     "sbom": ["cyclonedx-python-lib>=11"],  # packer export --sbom
     "numba": [f"dso-packer-numba=={version()}"],  # packer.from_numba
+    "trees": [f"dso-packer-trees=={version()}"],  # packer.from_trees
 }
 
 setup(version=version(), install_requires=REQUIRED, extras_require=EXTRAS)

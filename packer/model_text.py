@@ -20,8 +20,12 @@ _SHOWN = 12
 
 
 def signatures_text(graph: Graph) -> Iterator[str]:
-    """Return the signature of a model's main function, then of its further sets of shapes."""
-    yield _signature("main", graph.inputs, graph.outputs)
+    """Return the signature of a model's main function, then of its further functions.
+
+    With several sets of shapes ``main`` chooses among ``main_1`` and the others.
+    """
+    first = graph.variants[0].function if graph.variants else "main"
+    yield _signature("main" if first == "main_1" else first, graph.inputs, graph.outputs)
     for variant in graph.variants[1:]:
         yield _signature(*variant)
 

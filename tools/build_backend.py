@@ -21,6 +21,7 @@ FOLDERS = {
     "dso-packer": ".",
     "dso-packer-numba": "importers/numba",
     "dso-packer-onnx": "importers/onnx",
+    "dso-packer-trees": "importers/trees",
 }
 _REQUIREMENT = re.compile(r"^Requires-Dist: ([\w-]+)(\[\w+\])?==[^;\n]*(;?)", re.MULTILINE)
 _CHECKOUT = Path(__file__).resolve().parents[1]

@@ -1,0 +1,30 @@
+"""The importer of forests, as packer finds it: its settings and options."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packer import Importer, Setting
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def _add_options(group: argparse._ArgumentGroup) -> None:
+    text = "scores without the link: margins, not probabilities"
+    group.add_argument("--raw", action="store_true", help=text)
+
+
+def _is_xgboost(first: bytes) -> bool:
+    return first.startswith(b"{") and b"learner" in first
+
+
+IMPORTER = Importer(
+    "trees",
+    {".ubj": None, ".json": _is_xgboost, ".txt": lambda first: b"\nversion=v" in first[:64]},
+    "dso_packer_trees:from_trees",
+    (Setting("raw", "boolean", "Scores without the link: margins, not probabilities."),),
+    _add_options,
+    title="forests of decision trees; importers/trees/docs/trees.md",
+    text="a model of LightGBM or XGBoost; its functions are predict and leaves",
+)

@@ -1,0 +1,50 @@
+"""Readers: the model of a library, as a file or an object, becomes a `Forest`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from packer import ExportError
+from packer.files.text import path_error
+
+from . import lightgbm, sklearn, xgboost
+
+if TYPE_CHECKING:
+    from ..forest import Forest
+
+_EXPECTED = (
+    "expected a model file of LightGBM (.txt) or XGBoost (.json, .ubj), or a model of LightGBM, "
+    "XGBoost or scikit-learn"
+)
+
+
+def read_forest(source: Any) -> tuple[Forest, str]:
+    """Return the forest of a model, and how messages name it.
+
+    Raises ExportError if the source is no model, or not supported.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise path_error(path, error.strerror or str(error)) from error
+        return _of_bytes(data, path.name), path.name
+    where = type(source).__name__
+    modules = {cls.__module__.partition(".")[0] for cls in type(source).__mro__}
+    if "xgboost" in modules:
+        return xgboost.from_object(source, where), where
+    if "lightgbm" in modules:
+        return lightgbm.from_object(source, where), where
+    if "sklearn" in modules:
+        return sklearn.from_object(source, where), where
+    raise ExportError(f"from_trees: {_EXPECTED}, found {source!r}")
+
+
+def _of_bytes(data: bytes, where: str) -> Forest:
+    for reader in (lightgbm, xgboost):
+        if reader.is_model(data[:4096]):
+            return reader.from_bytes(data, where)
+    raise ExportError(f"{where}: {_EXPECTED}, found a file that begins with {data[:16]!r}")

@@ -1,0 +1,281 @@
+/* A forest in memory: pack.py writes it, forest_of checks it. */
+#ifndef DSO_TREES_FOREST_H
+#define DSO_TREES_FOREST_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dso_packer.h"
+
+enum kind {
+  NAN_RIGHT,
+  NAN_LEFT,
+  ZERO_RIGHT,
+  ZERO_LEFT,
+  CATEGORY_RIGHT,
+  CATEGORY_LEFT,
+  TRUNCATED_RIGHT,
+  NUM_KINDS
+};
+
+#define MOST_CUTS 255 /* of one slot of bins: a rank is a byte */
+#define IS_CATEGORY (UINT32_C(1) << 31)
+
+struct slot {
+  uint32_t column, count; /* count: the cuts of the column, in order, if rows become bins */
+};
+struct tree {
+  uint32_t root, depth, first_leaf, target;
+};
+struct node_f32 {
+  float threshold;
+  uint32_t slot, child;
+};
+struct node_f64 {
+  double threshold;
+  uint32_t slot, child;
+};
+struct node_bin {
+  uint16_t slot;
+  uint8_t rank, child; /* child: how many nodes after this one */
+};
+struct inner {
+  uint16_t slot;
+  uint8_t rank, self, leaves, unused[3]; /* leaves: of the left child */
+};
+struct span {
+  uint32_t first, count;
+};
+
+enum layout { NODES_OF_NUMBERS, BINS };
+#define MOST_BIN_NODES 127 /* of 64 leaves */
+
+enum table { SLOTS, TREES, NODES, VALUES, LEAF_IDS, BASE, SETS, WORDS, CUTS, INNER, NUM_TABLES };
+
+struct forest {
+  char magic[8];
+  uint32_t version, checksum;
+  uint32_t is_row_f64, is_value_f64, link, num_features, num_slots, num_trees, num_sums, width,
+      num_scores, num_sets, layout, num_columns;
+  uint64_t num_nodes, num_leaves;
+  double divisor, parameter;
+  uint32_t kind_ends[8];
+  uint64_t offsets[NUM_TABLES];
+};
+
+static inline const void *table_of(const struct forest *forest, enum table table) {
+  return (const char *)forest + forest->offsets[table];
+}
+
+/* ---- Checks, once for each forest: evaluation relies on all of them ---- */
+
+/* The tables must be inside the tensor, in order, and aligned. */
+static inline const char *check_tables(const struct forest *f, uint64_t nbytes) {
+  if (nbytes < sizeof *f || memcmp(f->magic, "dsoforst", 8) != 0) return "magic";
+  if (f->version != 1) return "version";
+  if (f->is_row_f64 > 1 || f->is_value_f64 > 1) return "data types";
+  if (!f->num_features || f->num_features > INT32_MAX) return "number of features";
+  if (!f->num_trees || !f->num_sums || !f->width || f->width > f->num_sums) return "counts";
+  if (f->layout > BINS || (f->layout == BINS && f->num_slots > UINT16_MAX)) return "layout";
+  if (f->num_slots >= IS_CATEGORY - 1 || f->num_columns >= IS_CATEGORY - 1 || f->num_nodes > UINT32_MAX) return "counts";
+  if (f->num_leaves > f->num_nodes || f->num_trees > f->num_nodes || f->num_scores > f->num_sums + 1) return "counts";
+  if (f->link == 4 ? f->num_scores != 1
+      : f->link == 8 ? f->num_scores != 2 || f->num_sums != 1
+                     : f->num_scores != f->num_sums)
+    return "number of scores";
+  const uint64_t number = f->is_value_f64 ? 8 : 4;
+  const uint64_t node = f->layout == BINS ? sizeof(struct node_bin)
+                        : f->is_row_f64   ? sizeof(struct node_f64)
+                                          : sizeof(struct node_f32);
+  const uint64_t inner = f->layout == BINS ? (f->num_nodes - f->num_trees) / 2 * sizeof(struct inner) : 0;
+  if (f->width > UINT64_C(0xffffffffffff) / number / (f->num_leaves + 1)) return "width";
+  const uint64_t sizes[NUM_TABLES] = {f->num_columns * (uint64_t)sizeof(struct slot),
+                                      f->num_trees * (uint64_t)sizeof(struct tree),
+                                      f->num_nodes * node,
+                                      f->num_leaves * f->width * number,
+                                      f->num_leaves * 4,
+                                      f->num_sums * number,
+                                      f->num_sets * (uint64_t)sizeof(struct span),
+                                      0,
+                                      0,
+                                      inner};
+  for (int i = 0; i < NUM_TABLES; i++)
+    if (f->offsets[i] > nbytes || f->offsets[i] % 64 || sizes[i] > nbytes - f->offsets[i])
+      return "offset of a table";
+  return NULL;
+}
+
+/* The cuts of all columns are inside the tensor, and have one slot for each MOST_CUTS. */
+static inline const char *check_cuts(const struct forest *f, uint64_t nbytes) {
+  const struct slot *slots = table_of(f, SLOTS);
+  const uint64_t most = (nbytes - f->offsets[CUTS]) / (f->is_row_f64 ? 8 : 4);
+  uint64_t cuts = 0, num_slots = 0;
+  for (uint32_t i = 0; i < f->num_columns; i++) {
+    if (!slots[i].count || slots[i].count > most) return "cuts";
+    cuts += slots[i].count;
+    num_slots += (slots[i].count + MOST_CUTS - 1) / MOST_CUTS;
+  }
+  if (f->kind_ends[ZERO_LEFT] != f->num_columns) return "kinds of slots";
+  return cuts > most || num_slots != f->num_slots ? "cuts" : NULL;
+}
+
+static inline const char *check_slots(const struct forest *f, uint64_t nbytes) {
+  const struct slot *slots = table_of(f, SLOTS);
+  uint32_t at = 0;
+  for (uint32_t kind = 0; kind < NUM_KINDS; kind++) {
+    if (f->kind_ends[kind] < at || f->kind_ends[kind] > f->num_columns) return "kinds of slots";
+    for (; at < f->kind_ends[kind]; at++)
+      if (slots[at].column >= f->num_features) return "slot";
+  }
+  if (at != f->num_columns) return "kinds of slots";
+  if (f->layout == BINS) return check_cuts(f, nbytes);
+  if (f->num_columns != f->num_slots) return "slots";
+  const struct span *sets = table_of(f, SETS);
+  const uint64_t num_words = (nbytes - f->offsets[WORDS]) / 4;
+  for (uint32_t i = 0; i < f->num_sets; i++)
+    if (sets[i].first > num_words || sets[i].count > num_words - sets[i].first) return "set";
+  return NULL;
+}
+
+/* Return whether a node is a leaf, and the node as one of the widest type. */
+static inline int node_at(const struct forest *f, uint32_t i, struct node_f64 *node) {
+  const void *nodes = table_of(f, NODES);
+  if (f->layout == BINS) {
+    const struct node_bin one = ((const struct node_bin *)nodes)[i];
+    *node = (struct node_f64){one.rank, one.slot, i + one.child};
+  } else if (f->is_row_f64) {
+    *node = ((const struct node_f64 *)nodes)[i];
+  } else {
+    const struct node_f32 one = ((const struct node_f32 *)nodes)[i];
+    *node = (struct node_f64){one.threshold, one.slot, one.child};
+  }
+  return node->child == i;
+}
+
+static inline const char *check_node(const struct forest *f, const struct node_f64 *node) {
+  const uint32_t slot = node->slot & ~IS_CATEGORY;
+  if (!slot || slot > f->num_slots) return "slot of a node";
+  if (f->layout == BINS) return NULL;
+  const int is_category = slot > f->kind_ends[ZERO_LEFT];
+  if (is_category != (node->slot >= IS_CATEGORY)) return "slot of a node";
+  if (is_category && !(node->threshold >= 0 && node->threshold < f->num_sets)) return "set of a node";
+  return NULL;
+}
+
+/* The children of inner node k are 2k + 1 and 2k + 2; depths are right. `depths` has room for all
+ * nodes of the tree. */
+static inline const char *check_tree(const struct forest *f, const struct tree *tree, uint32_t end,
+                                     uint32_t end_leaf, uint32_t *depths) {
+  const double leaves = (double)(end_leaf - tree->first_leaf);
+  uint32_t most = 0, inner = 0;
+  depths[0] = 0;
+  for (uint32_t i = tree->root; i < end; i++) {
+    struct node_f64 node;
+    const uint32_t depth = depths[i - tree->root], child = 2 * inner + 1;
+    if (node_at(f, i, &node)) {
+      if (node.slot || !(node.threshold >= 0 && node.threshold < leaves)) return "leaf";
+      most = depth > most ? depth : most;
+      continue;
+    }
+    if (node.child <= i || node.child - tree->root != child || child + 2 > end - tree->root)
+      return "child of a node";
+    const char *wrong = check_node(f, &node);
+    if (wrong) return wrong;
+    depths[child] = depths[child + 1] = depth + 1;
+    inner++;
+  }
+  if (2 * inner + 1 != end - tree->root || inner + 1 != end_leaf - tree->first_leaf)
+    return "number of nodes";
+  return most > tree->depth ? "depth of a tree" : NULL;
+}
+
+/* The inner nodes of a tree of bins have the tests of its nodes, and the leaves that are left. */
+static inline const char *check_inner(const struct forest *f, const struct tree *tree,
+                                      uint32_t num_nodes) {
+  const struct node_bin *nodes = (const struct node_bin *)table_of(f, NODES) + tree->root;
+  const uint32_t t = (uint32_t)(tree - (const struct tree *)table_of(f, TREES));
+  const struct inner *inner = (const struct inner *)table_of(f, INNER) + (tree->root - t) / 2;
+  uint8_t leaves[MOST_BIN_NODES], first[MOST_BIN_NODES] = {0};
+  if (num_nodes > MOST_BIN_NODES) return "nodes of a tree";
+  for (uint32_t i = num_nodes; i-- > 0;)
+    leaves[i] = nodes[i].child ? (uint8_t)(leaves[i + nodes[i].child] + leaves[i + nodes[i].child + 1])
+                               : 1;
+  for (uint32_t i = 0; i < num_nodes; i++) {
+    const struct node_bin node = nodes[i];
+    const uint32_t child = i + node.child;
+    if (child == i) {
+      if (node.rank != first[i]) return "leaf";
+      continue;
+    }
+    first[child] = first[i];
+    first[child + 1] = (uint8_t)(first[i] + leaves[child]);
+    if (inner->slot != node.slot || inner->rank != node.rank || inner->self != i ||
+        inner->leaves != leaves[child])
+      return "inner node";
+    inner++;
+  }
+  return NULL;
+}
+
+static inline const char *check_trees(const struct forest *f) {
+  const struct tree *trees = table_of(f, TREES);
+  uint32_t most = 1;
+  for (uint32_t t = 0; t < f->num_trees; t++) {
+    const int is_last = t + 1 == f->num_trees;
+    const uint64_t end = is_last ? f->num_nodes : trees[t + 1].root;
+    const uint64_t end_leaf = is_last ? f->num_leaves : trees[t + 1].first_leaf;
+    if (end > f->num_nodes || trees[t].root >= end) return "root of a tree";
+    if (end_leaf > f->num_leaves || trees[t].first_leaf >= end_leaf) return "leaves of a tree";
+    if (trees[t].depth >= end - trees[t].root) return "depth of a tree";
+    if (trees[t].target > f->num_sums - f->width) return "target of a tree";
+    if (end - trees[t].root > most) most = (uint32_t)(end - trees[t].root);
+  }
+  uint32_t *depths = malloc(most * sizeof *depths);
+  if (!depths) return "size";
+  const char *wrong = NULL;
+  for (uint32_t t = 0; t < f->num_trees && !wrong; t++) {
+    const int is_last = t + 1 == f->num_trees;
+    const uint32_t end = is_last ? (uint32_t)f->num_nodes : trees[t + 1].root;
+    wrong = check_tree(f, &trees[t], end,
+                       is_last ? (uint32_t)f->num_leaves : trees[t + 1].first_leaf, depths);
+    if (!wrong && f->layout == BINS) wrong = check_inner(f, &trees[t], end - trees[t].root);
+  }
+  free(depths);
+  return wrong;
+}
+
+/* The forests that were checked, by address and checksum; a forest that is not among them is
+ * checked again. */
+static _Atomic uint64_t checked[16];
+
+/* Return the forest of a tensor; NULL with the error raised if it is damaged. */
+static inline const struct forest *forest_of(const DLTensor *tensor) {
+  const char *data = (const char *)tensor->data + tensor->byte_offset;
+  const int is_bytes = tensor->ndim == 1 && tensor->dtype.bits == 8 && tensor->dtype.lanes == 1;
+  const char *wrong = NULL;
+  if (!is_bytes || tensor->device.device_type != 1 || (uintptr_t)data % 64) wrong = "tensor";
+  const uint64_t nbytes = is_bytes ? (uint64_t)tensor->shape[0] : 0;
+  const struct forest *forest = (const void *)data;
+  if (!wrong && nbytes < sizeof *forest) wrong = "size";
+  if (!wrong) {
+    const uint64_t key = (uint64_t)(uintptr_t)data ^ (uint64_t)forest->checksum << 32 ^ nbytes << 8;
+    _Atomic uint64_t *place = &checked[((uintptr_t)data >> 12 ^ (uintptr_t)data >> 6) % 16];
+    if (atomic_load_explicit(place, memory_order_acquire) == key) return forest;
+    wrong = check_tables(forest, nbytes);
+    if (!wrong) wrong = check_slots(forest, nbytes);
+    if (!wrong) wrong = check_trees(forest);
+    if (!wrong) {
+      atomic_store_explicit(place, key, memory_order_release);
+      return forest;
+    }
+  }
+  char text[128] = "forest: ";
+  strcat(text, wrong);
+  strcat(text, ", expected what dso_packer_trees stores; export the library again");
+  dso_raise("ValueError", text);
+  return NULL;
+}
+
+#endif

@@ -1,0 +1,1 @@
+"""Forests: `make test-trees` runs these, where the training libraries are installed."""

@@ -1,0 +1,165 @@
+"""Models of each library, made at test time, with what the library predicts for rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import lightgbm
+import numpy as np
+import sklearn.ensemble
+import sklearn.tree
+import xgboost
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+FEATURES = 12
+CATEGORIES = [3, 7]  # columns of numbers that some models take as categories
+_NOTHING = {"verbose": -1, "num_threads": 1, "num_leaves": 15, "min_data_in_leaf": 5}
+_FEW = {"nthread": 1, "max_depth": 5, "seed": 0}
+
+
+class Case(NamedTuple):
+    """A model, and functions of rows: its own scores and leaves."""
+
+    model: Any
+    predict: Callable[[Array], Array]
+    leaves: Callable[[Array], Array] | None
+    # Multiples of the rounding of one operation by which scores may differ: the libraries' own
+    # vectorised exp and pow differ from those of libm.
+    rounding: float = 0.0
+
+
+def rows(count: int, seed: int = 0, dtype: str = "float32", *, extreme: bool = False) -> Array:
+    """Return random rows; extreme ones have missing values, infinities and unknown categories."""
+    random = np.random.default_rng(seed)
+    made = random.normal(size=(count, FEATURES)) * 3
+    made[:, CATEGORIES] = random.integers(0, 40, (count, len(CATEGORIES)))
+    if extreme:
+        values = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-36, 1e30, -0.5, 2.0**31, 5.5])
+        at = random.random(made.shape) < 0.2
+        made[at] = random.choice(values, int(at.sum()))
+    return made.astype(dtype)
+
+
+def _training(classes: int = 0, missing: float = 0.1) -> tuple[Array, Array]:
+    x = rows(600, 1)
+    x[np.random.default_rng(2).random(x.shape) < missing] = np.nan
+    known = np.nan_to_num(x)
+    y = known[:, 0] + known[:, 1] * known[:, 2] + (known[:, 3] % 5) + 3 * (known[:, 7] % 3)
+    if classes:
+        y = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
+    return x, y
+
+
+def _lightgbm(classes: int = 0, positive: bool = False, **options: Any) -> Case:
+    x, y = _training(classes)
+    y = np.abs(y) + 1 if positive else y
+    settings = {"objective": "regression", **_NOTHING, **options}
+    categories = settings.pop("categories", "auto")
+    data = lightgbm.Dataset(x, y, categorical_feature=categories, free_raw_data=False)
+    model = lightgbm.train(settings, data, 20)
+
+    def leaves(rows: Array) -> Array:
+        found: Array = model.predict(rows, pred_leaf=True)
+        return found
+
+    return Case(model, lambda rows: np.asarray(model.predict(rows)), leaves)
+
+
+def _xgboost(classes: int = 0, outputs: int = 0, **options: Any) -> Case:
+    x, y = _training(classes)
+    y = np.stack([y, -y, y * y], axis=1)[:, :outputs] if outputs else np.abs(y) + (0 if classes else 1)
+    settings = {"objective": "reg:squarederror", **_FEW, **options}
+    types = ["float"] * FEATURES
+    if settings.pop("categories", False):
+        for column in CATEGORIES:
+            types[column] = "c"
+
+    def data(rows: Array, label: Array | None = None) -> Any:
+        return xgboost.DMatrix(rows, label, feature_types=types, enable_categorical=True)
+
+    model = xgboost.train(settings, data(x, y), 20)
+
+    def leaves(rows: Array) -> Array:
+        return np.asarray(model.predict(data(rows), pred_leaf=True)).reshape(len(rows), -1)
+
+    return Case(model, lambda rows: model.predict(data(rows)), leaves)
+
+
+def _sklearn(
+    kind: type, classes: int = 0, *, score: str = "", rounding: float = 0.0, **options: Any
+) -> Case:
+    is_classifier = classes > 0
+    missing = 0.0 if "Gradient" in kind.__name__ and "Hist" not in kind.__name__ else 0.1
+    x, y = _training(classes, missing)
+    y = np.abs(y) if options.pop("positive", False) else y
+    model = kind(random_state=0, **options).fit(x, y)
+    name = score or ("predict_proba" if is_classifier else "predict")
+
+    def leaves(rows: Array) -> Array:
+        found = np.asarray(model.apply(rows), np.int64)
+        return found.reshape(len(rows), -1)
+
+    has_leaves = hasattr(model, "apply")
+    return Case(model, getattr(model, name), leaves if has_leaves else None, rounding)
+
+
+_FOREST = {"n_estimators": 15, "max_depth": 8}
+_ENSEMBLE, _TREE = sklearn.ensemble, sklearn.tree
+CASES: dict[str, Callable[[], Case]] = {
+    "lightgbm": _lightgbm,
+    "lightgbm-sqrt": lambda: _lightgbm(reg_sqrt=True),
+    "lightgbm-binary": lambda: _lightgbm(2, objective="binary", sigmoid=1.7),
+    "lightgbm-multiclass": lambda: _lightgbm(4, objective="multiclass", num_class=4),
+    "lightgbm-ova": lambda: _lightgbm(4, objective="multiclassova", num_class=4),
+    "lightgbm-poisson": lambda: _lightgbm(positive=True, objective="poisson"),
+    "lightgbm-entropy": lambda: _lightgbm(2, objective="cross_entropy"),
+    "lightgbm-lambda": lambda: _lightgbm(2, objective="cross_entropy_lambda"),
+    "lightgbm-l1": lambda: _lightgbm(objective="regression_l1"),
+    "lightgbm-dart": lambda: _lightgbm(boosting="dart"),
+    "lightgbm-rf": lambda: _lightgbm(
+        boosting="rf", bagging_freq=1, bagging_fraction=0.5, feature_fraction=0.5
+    ),
+    "lightgbm-categories": lambda: _lightgbm(categories=CATEGORIES, max_cat_to_onehot=1),
+    "lightgbm-onehot": lambda: _lightgbm(categories=CATEGORIES, max_cat_to_onehot=100),
+    "lightgbm-zero": lambda: _lightgbm(zero_as_missing=True),
+    "lightgbm-no-missing": lambda: _lightgbm(use_missing=False),
+    "xgboost": _xgboost,
+    "xgboost-logistic": lambda: _xgboost(2, objective="binary:logistic"),
+    "xgboost-hinge": lambda: _xgboost(2, objective="binary:hinge"),
+    "xgboost-softprob": lambda: _xgboost(3, objective="multi:softprob", num_class=3),
+    "xgboost-softmax": lambda: _xgboost(3, objective="multi:softmax", num_class=3),
+    "xgboost-gamma": lambda: _xgboost(objective="reg:gamma"),
+    "xgboost-dart": lambda: _xgboost(booster="dart", rate_drop=0.3),
+    "xgboost-forest": lambda: _xgboost(num_parallel_tree=4, subsample=0.5, learning_rate=1),
+    "xgboost-categories": lambda: _xgboost(categories=True, max_cat_to_onehot=1),
+    "xgboost-onehot": lambda: _xgboost(categories=True, max_cat_to_onehot=100),
+    "xgboost-outputs": lambda: _xgboost(outputs=3),
+    "xgboost-vectors": lambda: _xgboost(outputs=3, multi_strategy="multi_output_tree"),
+    "sklearn-tree": lambda: _sklearn(_TREE.DecisionTreeRegressor),
+    "sklearn-tree-classes": lambda: _sklearn(_TREE.DecisionTreeClassifier, 3, max_depth=5),
+    "sklearn-forest": lambda: _sklearn(_ENSEMBLE.RandomForestRegressor, **_FOREST),
+    "sklearn-forest-classes": lambda: _sklearn(_ENSEMBLE.RandomForestClassifier, 3, **_FOREST),
+    "sklearn-extra": lambda: _sklearn(_ENSEMBLE.ExtraTreesRegressor, **_FOREST),
+    "sklearn-boosting": lambda: _sklearn(_ENSEMBLE.GradientBoostingRegressor),
+    "sklearn-boosting-binary": lambda: _sklearn(
+        _ENSEMBLE.GradientBoostingClassifier, 2, rounding=4
+    ),
+    "sklearn-boosting-classes": lambda: _sklearn(
+        _ENSEMBLE.GradientBoostingClassifier, 3, rounding=8
+    ),
+    "sklearn-histogram": lambda: _sklearn(_ENSEMBLE.HistGradientBoostingRegressor),
+    "sklearn-histogram-poisson": lambda: _sklearn(
+        _ENSEMBLE.HistGradientBoostingRegressor, loss="poisson", positive=True, rounding=4
+    ),
+    "sklearn-histogram-binary": lambda: _sklearn(
+        _ENSEMBLE.HistGradientBoostingClassifier, 2, rounding=4
+    ),
+    "sklearn-histogram-classes": lambda: _sklearn(
+        _ENSEMBLE.HistGradientBoostingClassifier, 3, rounding=8
+    ),
+    "sklearn-isolation": lambda: _sklearn(
+        _ENSEMBLE.IsolationForest, score="decision_function", rounding=8, max_features=6
+    ),
+}
