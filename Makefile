@@ -1,13 +1,14 @@
 # make demo | resnet18 | test | test-importers | test-peers | test-onnx | parity | samples | check |
 # format | docs | bench | sanitize | fuzz | stress | stress-onnx | clean. Everything is installed
-# into .venv, and large packages into .venv-tvm, .venv-tvm-legacy, .venv-onnx, .venv-numba and
-# .venv-scale; nothing needs root.
+# into .venv, and large packages into .venv-tvm, .venv-tvm-legacy, .venv-onnx, .venv-numba,
+# .venv-trees and .venv-scale; nothing needs root.
 PYTHON ?= python3
 VENV := .venv
 VENV_TVM := .venv-tvm
 VENV_LEGACY := .venv-tvm-legacy
 VENV_ONNX := .venv-onnx
 VENV_NUMBA := .venv-numba
+VENV_TREES := .venv-trees
 VENV_SCALE := .venv-scale
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py tools/build_backend.py $(wildcard runtime/*.toml runtime/*.py importers/*/*.toml importers/*/*.py) $(shell find runtime/runtime runtime/native runtime/include packer templates importers/*/dso_packer_* -name '*.py' -o -name '*.pyi' -o -name '*.[chs]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
@@ -23,7 +24,7 @@ TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 
 C_FILES = $(shell find runtime/native runtime/include templates packer/operators importers -name '*.[ch]')
 
-.PHONY: demo resnet18 test test-first test-second test-skipped test-tvm test-models test-onnx test-numba parity test-scale test-importers test-peers samples check format docs bench sanitize fuzz stress stress-onnx clean
+.PHONY: demo resnet18 test test-first test-second test-skipped test-tvm test-models test-onnx test-numba test-trees parity test-scale test-importers test-peers samples check format docs bench sanitize fuzz stress stress-onnx clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -56,7 +57,7 @@ test: $(VENV)/test.group
 	make --no-print-directory --jobs=2 --output-sync=target TESTFLAGS='$(TESTFLAGS)' test-first test-second
 
 # The importers, each with its packages in a separate environment.
-test-importers: test-models test-numba
+test-importers: test-models test-numba test-trees
 
 # Beside other programs: TVM, Dask, Ray, S3; and what the core skipped, such as the tests with a
 # browser, emulators, other compilers and PyTorch.
@@ -163,6 +164,20 @@ $(VENV_SCALE)/installed: $(VENV_SCALE)/scale.group $(SOURCES)
 test-scale: $(VENV_SCALE)/installed
 	$(VENV_SCALE)/bin/pytest tests/scale $(TESTFLAGS)
 
+# Forests: the training libraries are large, too; the tests make their models with them.
+$(VENV_TREES)/trees.group: pyproject.toml
+	$(PYTHON) -m venv $(VENV_TREES)
+	$(VENV_TREES)/bin/pip install --quiet --upgrade 'pip>=25.1'
+	$(VENV_TREES)/bin/pip install --quiet --group trees
+	touch $@
+
+$(VENV_TREES)/installed: $(VENV_TREES)/trees.group $(SOURCES)
+	$(VENV_TREES)/bin/pip install --quiet ./runtime . ./importers/trees
+	touch $@
+
+test-trees: $(VENV_TREES)/installed
+	$(VENV_TREES)/bin/python -P -m pytest importers/trees/tests $(TESTFLAGS)
+
 # Numba's own tests, recorded and run without Numba: half an hour.
 parity: $(VENV_NUMBA)/installed
 	$(VENV_NUMBA)/bin/python -P importers/numba/tests/parity $(TESTFLAGS)
@@ -184,6 +199,7 @@ check: $(VENV)/check.group $(VENV)/test.group
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -x c $(wildcard templates/glue*.h)
 	$(CC) $(C_WARNINGS) -fsyntax-only $(wildcard packer/operators/*.c)
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -Itemplates $(wildcard importers/numba/dso_packer_numba/support/*.c)
+	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include $(wildcard importers/trees/dso_packer_trees/support/*.c)
 	find runtime/native -name '*.c' | xargs -I{} -P $$(nproc) $(BIN)/clang-tidy --quiet {} -- $(TIDY_FLAGS)
 
 # The layout of all code, applied.
@@ -219,6 +235,6 @@ bench: $(VENV)/bench.group
 	$(BIN)/python benchmarks/figure.py build/bench.json --folder $(FIGURES)
 
 clean:
-	rm -rf $(VENV) $(VENV_TVM) $(VENV_LEGACY) $(VENV_ONNX) .venv-numba* $(VENV_SCALE) build dist *.egg-info runtime/build runtime/*.egg-info runtime/runtime/include runtime/runtime/lib importers/*/build importers/*/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
+	rm -rf $(VENV) $(VENV_TVM) $(VENV_LEGACY) $(VENV_ONNX) .venv-numba* $(VENV_TREES) $(VENV_SCALE) build dist *.egg-info runtime/build runtime/*.egg-info runtime/runtime/include runtime/runtime/lib importers/*/build importers/*/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name '*.so' -not -path './tests/data/*' -delete

@@ -9,6 +9,7 @@ from typing import Any
 import dso_packer_numba
 import dso_packer_onnx
 import dso_packer_onnx.torch
+import dso_packer_trees
 import packer
 import runtime
 
@@ -18,6 +19,7 @@ OF_IMPORTERS = {
     "NumbaModule": dso_packer_numba.NumbaModule,
     "from_onnx": dso_packer_onnx.from_onnx,
     "from_torch": dso_packer_onnx.torch.from_torch,
+    "from_trees": dso_packer_trees.from_trees,
 }
 HEAD = """\
 # API reference

@@ -7,7 +7,7 @@ python docs/generate.py --check    compares, and fails if a page is out of date
 import sys
 from pathlib import Path
 
-# The importers of this checkout need not be installed: their pages are made without Numba and ONNX.
+# The importers of this checkout need not be installed: without their packages.
 sys.path[:0] = map(str, (Path(__file__).parents[1] / "importers").iterdir())
 
 import api_reference  # noqa: E402

@@ -6,6 +6,7 @@ from typing import get_args
 from dso_packer_numba import importer as numba
 from dso_packer_onnx import importer as onnx
 from dso_packer_onnx.torch import importer as torch
+from dso_packer_trees import importer as trees
 from packer.dialect import Dialect
 from packer.embed import Embed
 from packer.importers import Importer
@@ -144,6 +145,7 @@ IMPORTERS = (
     (onnx.IMPORTER, "importers/onnx/docs/onnx.md"),
     (torch.IMPORTER, "importers/onnx/docs/onnx.md"),
     (numba.IMPORTER, "importers/numba/docs/numba.md"),
+    (trees.IMPORTER, "importers/trees/docs/trees.md"),
 )
 # Type of a setting -> what the key contains.
 TYPES = {

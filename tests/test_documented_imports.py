@@ -14,7 +14,7 @@ IMPORT = re.compile(
     r"|import ((?:packer|runtime)(?:\.\w+)*)(?: as \w+)?$)",
     re.MULTILINE,
 )
-OPTIONAL = {"torch", "numba", "onnx", "cryptography"}
+OPTIONAL = {"torch", "numba", "onnx", "cryptography", "lightgbm", "sklearn", "xgboost"}
 
 
 def documents() -> list[Path]:

@@ -21,7 +21,12 @@ OTHERS = [
     *(("emx_onnx_cgen", "1.4.0"), ("onnx_shape_inference", "0.4.0"), ("torch", "2.13.0")),
 ]
 # The kinds of importers, with the rest of the requirement and the folder.
-EXTRAS = [("numba", "numba", "numba"), ("onnx", "onnx", "onnx"), ("torch", "onnx[torch]", "onnx")]
+EXTRAS = [
+    ("numba", "numba", "numba"),
+    ("onnx", "onnx", "onnx"),
+    ("torch", "onnx[torch]", "onnx"),
+    ("trees", "trees", "trees"),
+]
 MARKS = "import packer.target, runtime.abi as abi; print(packer.target.MARK, abi.MARK)"
 
 
@@ -97,6 +102,7 @@ def test_an_importer_is_installed_from_its_folder_or_as_an_extra(
     try:
         for words, found in (
             (["./importers/numba"], ["numba"]),
+            (["./importers/trees"], ["trees"]),
             ([".[numba,torch]"], ["numba", "onnx", "torch"]),
             (["./runtime", ".", "./importers/onnx"], ["onnx", "torch"]),
         ):

@@ -16,7 +16,7 @@ from .support import distributions as dist
 from .support.native import INCLUDE
 from .support.paths import NATIVE, ROOT
 
-EXTRAS = ["numpy", "cuda", "zig", "onnx", "torch", "sign", "sbom", "numba"]
+EXTRAS = ["numpy", "cuda", "zig", "onnx", "torch", "sign", "sbom", "numba", "trees"]
 DEMO = (
     "import json, packer, runtime\n"
     "add = packer.CSourceModule('long add(long a, long b) { return a + b; }',"
@@ -110,7 +110,12 @@ def test_wheels_state_one_version_and_no_path(wheels) -> None:
     assert runtime.get_all("Requires-Dist") == ['sigstore<5,>=4.5; extra == "sigstore"']
     required = packer.get_all("Requires-Dist")
     assert f"dso-runtime=={__version__}" in required
-    for kind, name in (("numba", "numba"), ("onnx", "onnx"), ("torch", "onnx[torch]")):
+    for kind, name in (
+        ("numba", "numba"),
+        ("onnx", "onnx"),
+        ("torch", "onnx[torch]"),
+        ("trees", "trees"),
+    ):
         assert f'dso-packer-{name}=={__version__}; extra == "{kind}"' in required
     assert any(line.startswith("llvmlite") for line in required)
     assert not [line for line in required if "@" in line]

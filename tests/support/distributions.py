@@ -22,6 +22,7 @@ PROJECTS = {
     "dso-packer": ".",
     "dso-packer-numba": "importers/numba",
     "dso-packer-onnx": "importers/onnx",
+    "dso-packer-trees": "importers/trees",
 }
 OURS = ("runtime", "packer", "dso_", "__editable__")
 

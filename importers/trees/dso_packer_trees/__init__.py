@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from packer import ExportError
 from packer.files.progress import silent
+from packer.levels.note import mark_imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from packer.relax import VMExecutable
+
+# Vectors of rows have 16, 32 or 64 bytes.
+_LEVELS = ("x86-64-v1", "x86-64-v3", "x86-64-v4")
 
 
 def from_trees(
@@ -65,11 +69,9 @@ def from_trees(
             raise
         text = f"packer.from_trees needs the package {error.name}: pip install 'dso-packer[trees]'"
         raise ExportError(text) from error
-    from packer.levels.note import mark_imported
-
     progress("read the model")
     forest, where = read_forest(model)
     progress("make its tables")
     module = forest_module(forest.without_link() if raw else forest, where)
-    mark_imported(module, "the code")
+    mark_imported(module, "the code", levels=_LEVELS)
     return module

@@ -18,7 +18,7 @@ from packer import ExportError
 
 
 class Kind(IntEnum):
-    """What a node does with a value of its feature before the test (support/forest.h)."""
+    """The kind of a slot: how a value is changed before the test (support/forest.h)."""
 
     NAN_RIGHT = 0  # a missing value goes right
     NAN_LEFT = 1
@@ -30,7 +30,7 @@ class Kind(IntEnum):
 
 
 class Link(IntEnum):
-    """What makes scores of the sums (support/link.c)."""
+    """The function that makes scores of the sums (support/link.h)."""
 
     IDENTITY = 0
     SIGMOID = 1
@@ -146,10 +146,9 @@ class TreeLists:
         )
 
 
-def below(threshold: NDArray[np.floating], dtype: str) -> NDArray[np.floating]:
-    """Return ``t`` for which ``x <= t`` is ``x < threshold``, for each `x` of a data type."""
-    values = np.asarray(threshold, dtype)
-    return np.nextafter(values, np.asarray(-np.inf, dtype))
+def below(threshold: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return ``t`` for which ``x <= t`` is ``x < threshold``, for each float32 `x`."""
+    return np.nextafter(threshold, np.float32(-np.inf)).astype(np.float64)
 
 
 def rounded_down(threshold: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -73,7 +73,8 @@ class _Nodes(NamedTuple):
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
-        return self.child == np.arange(len(self.child))
+        found: NDArray[np.bool_] = self.child == np.arange(len(self.child))
+        return found
 
 
 class _Table(NamedTuple):
@@ -91,7 +92,7 @@ class _Table(NamedTuple):
 def pack(forest: Forest, where: str) -> bytes:
     """Return the bytes of a forest.
 
-    Raises ExportError if nodes are no trees, or a number is too large.
+    Raises ExportError if nodes do not form trees, or a number is too large.
     """
     trees = forest.trees
     _check(forest, where)
@@ -266,9 +267,7 @@ def _bins(forest: Forest, nodes: _Nodes) -> _Table | None:
     return _Table(1, int(num_slots.sum()), made, slots, ends, cut, inner)
 
 
-def _columns(
-    trees: Trees, nodes: _Nodes
-) -> tuple[NDArray[np.int64], NDArray[Any], list[int]]:
+def _columns(trees: Trees, nodes: _Nodes) -> tuple[NDArray[np.int64], NDArray[Any], list[int]]:
     """Return the column of each node, the table of columns, and where each kind ends in it."""
     kind, feature = trees.kind[nodes.nodes].astype(np.int64), trees.feature[nodes.nodes]
     key = kind << 32 | np.maximum(feature, 0)

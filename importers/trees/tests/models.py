@@ -26,7 +26,7 @@ class Case(NamedTuple):
     predict: Callable[[Array], Array]
     leaves: Callable[[Array], Array] | None
     # Multiples of the rounding of one operation by which scores may differ: the libraries' own
-    # vectorised exp and pow differ from those of libm.
+    # vectorised exp and pow differ from libm's.
     rounding: float = 0.0
 
 
@@ -69,7 +69,11 @@ def _lightgbm(classes: int = 0, positive: bool = False, **options: Any) -> Case:
 
 def _xgboost(classes: int = 0, outputs: int = 0, **options: Any) -> Case:
     x, y = _training(classes)
-    y = np.stack([y, -y, y * y], axis=1)[:, :outputs] if outputs else np.abs(y) + (0 if classes else 1)
+    y = (
+        np.stack([y, -y, y * y], axis=1)[:, :outputs]
+        if outputs
+        else np.abs(y) + (0 if classes else 1)
+    )
     settings = {"objective": "reg:squarederror", **_FEW, **options}
     types = ["float"] * FEATURES
     if settings.pop("categories", False):

@@ -33,9 +33,7 @@ def test_rows_of_any_strides_and_both_types(
     for form in (np.asfortranarray(given), given[::-1].copy()[::-1], given.astype(np.float64)):
         np.testing.assert_array_equal(np.asarray(predict(form)), expected)
     np.testing.assert_array_equal(np.asarray(predict(given[::2])), expected[::2])
-    np.testing.assert_array_equal(
-        np.asarray(predict(np.asfortranarray(given)[3])), expected[3]
-    )
+    np.testing.assert_array_equal(np.asarray(predict(np.asfortranarray(given)[3])), expected[3])
 
 
 def test_float64_rows_are_compared_as_the_library_does(numbers: Case, library: Library) -> None:

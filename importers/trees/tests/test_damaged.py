@@ -56,9 +56,7 @@ def mutate(model: Any, count: int, seed: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("suffix", ["txt", "json", "ubj"])
-def test_mutants_of_model_files(
-    suffix: str, bins: Case, numbers: Case, tmp_path: Path
-) -> None:
+def test_mutants_of_model_files(suffix: str, bins: Case, numbers: Case, tmp_path: Path) -> None:
     """Cut, and with changed bytes: an ExportError, or a module."""
     path = tmp_path / f"model.{suffix}"
     (numbers if suffix == "txt" else bins).model.save_model(path)
@@ -131,7 +129,11 @@ def test_crafted_models(change: Any, text: str, bins: Case, tmp_path: Path) -> N
         ("objective=regression", "objective=mine", "objective 'mine', expected one of"),
         ("end of trees", "end of tree", "the file is cut"),
         ("num_leaves=15", "num_leaves=16", "leaf_value has 15 numbers, expected 16"),
-        ("num_leaves=15", f"num_leaves={1 << 31}", "leaf_value has 15 numbers, expected 2147483648"),
+        (
+            "num_leaves=15",
+            f"num_leaves={1 << 31}",
+            "leaf_value has 15 numbers, expected 2147483648",
+        ),
         ("left_child=1", "left_child=-99", "leaf 98 out of range 0 to 14"),
         ("max_feature_idx=11", "max_feature_idx=x", "max_feature_idx, expected an integer"),
         ("num_tree_per_iteration=1", "num_tree_per_iteration=3", "expected all trees of each"),
@@ -165,4 +167,4 @@ def test_other_sources_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(packer.ExportError, match=text):
             packer.from_trees(source)
-    assert FEATURES == several.n_features_in_
+    assert several.n_features_in_ == FEATURES

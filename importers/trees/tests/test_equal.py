@@ -1,4 +1,4 @@
-"""Scores and leaves are those of the training library, bit by bit."""
+"""Scores and leaves equal the training library's, bit by bit."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _EXPECTED = (
 def read_forest(source: Any) -> tuple[Forest, str]:
     """Return the forest of a model, and how messages name it.
 
-    Raises ExportError if the source is no model, or not supported.
+    Raises ExportError if the source is not a supported model.
     """
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
@@ -46,5 +46,6 @@ def read_forest(source: Any) -> tuple[Forest, str]:
 def _of_bytes(data: bytes, where: str) -> Forest:
     for reader in (lightgbm, xgboost):
         if reader.is_model(data[:4096]):
-            return reader.from_bytes(data, where)
+            found: Forest = reader.from_bytes(data, where)
+            return found
     raise ExportError(f"{where}: {_EXPECTED}, found a file that begins with {data[:16]!r}")

@@ -40,7 +40,7 @@ def is_model(first: bytes) -> bool:
 
 def from_object(model: Any, where: str) -> Forest:
     """Read a Booster, or a model of lightgbm.sklearn."""
-    booster = getattr(model, "booster_", None) if hasattr(model, "_Booster") else model
+    booster: Any = getattr(model, "_Booster", model)
     if not hasattr(booster, "model_to_string"):
         raise ExportError(f"{where}: expected a trained model of LightGBM")
     return from_bytes(booster.model_to_string().encode(), where)

@@ -1,7 +1,7 @@
 """Models of scikit-learn, from the objects: trees, forests, gradient boosting, isolation forests.
 
-A classifier's scores are those of `predict_proba`, an isolation forest's of `decision_function`,
-and all others' of `predict`.
+A classifier's scores are the results of `predict_proba`, an isolation forest's of
+`decision_function`, and all others' of `predict`.
 """
 
 from __future__ import annotations

@@ -11,10 +11,9 @@ import numpy as np
 
 from packer import ExportError
 
-_NUMBERS = {
-    **{b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8"},
-    **{b"d": ">f4", b"D": ">f8"},
-}
+_NUMBERS = dict(
+    zip(b"iUIlLdD", (">i1", ">u1", ">i2", ">i4", ">i8", ">f4", ">f8"), strict=True),
+)
 _CONSTANTS = {b"Z": None, b"T": True, b"F": False}
 _MOST_DEPTH = 32
 
@@ -47,8 +46,8 @@ class _Reader:
         return self._data[self.offset - count : self.offset]
 
     def value(self, marker: bytes) -> Any:
-        if marker in _NUMBERS:
-            dtype = np.dtype(_NUMBERS[marker])
+        if marker[0] in _NUMBERS:
+            dtype = np.dtype(_NUMBERS[marker[0]])
             return np.frombuffer(self.take(dtype.itemsize), dtype)[0].item()
         if marker in _CONSTANTS:
             return _CONSTANTS[marker]
@@ -78,9 +77,9 @@ class _Reader:
         marker = self.take(1)
         if marker == b"$":
             kind, hash_ = self.take(1), self.take(1)
-            if kind not in _NUMBERS or hash_ != b"#":
+            if kind[0] not in _NUMBERS or hash_ != b"#":
                 raise self.error("a typed array, expected numbers and their count")
-            dtype = np.dtype(_NUMBERS[kind])
+            dtype = np.dtype(_NUMBERS[kind[0]])
             return np.frombuffer(self.take(self._count() * dtype.itemsize), dtype)
         if marker == b"#":
             count = self._count()

@@ -120,14 +120,12 @@ def _array(tree: Mapping[str, Any], key: str, dtype: Any) -> NDArray[Any]:
     return np.asarray(tree[key]).astype(dtype)
 
 
-def _add_tree(
-    trees: TreeLists, tree: Mapping[str, Any], weight: np.float32, where: str
-) -> None:
+def _add_tree(trees: TreeLists, tree: Mapping[str, Any], weight: np.float32, where: str) -> None:
     left, right = _array(tree, "left_children", np.int64), _array(tree, "right_children", np.int64)
     condition = _array(tree, "split_conditions", np.float32)
     is_left = _array(tree, "default_left", bool)
     kind = np.where(is_left, Kind.NAN_LEFT, Kind.NAN_RIGHT)
-    threshold = below(condition, "float32").astype(np.float64)
+    threshold = below(condition)
     width = int(tree["tree_param"].get("size_leaf_vector", 1))
     value = condition if width <= 1 else _vectors(tree, width, left)
     is_category = _array(tree, "split_type", np.int64) == 1 if "split_type" in tree else None

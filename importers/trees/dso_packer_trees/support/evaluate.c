@@ -205,7 +205,8 @@ static int rows_of(const struct forest *f, const DLTensor *x, struct rows *rows)
   const int64_t features = x->shape[x->ndim - 1];
   if (features != f->num_features)
     return refuse("rows: number of features", f->num_features, features);
-  if (x->device.device_type != 1) return dso_raise("ValueError", "rows: expected memory of the CPU");
+  if (x->device.device_type != 1)
+    return dso_raise("ValueError", "rows: expected memory of the CPU");
   if (x->strides && x->strides[x->ndim - 1] != 1 && features > 1)
     return dso_raise("ValueError", "rows: expected contiguous rows");
   rows->data = (const char *)x->data + x->byte_offset;
@@ -238,7 +239,9 @@ static int evaluate(const struct forest *f, const struct rows *rows, char *resul
   const int is_by_row = f->layout != BINS || is_few(f, most);
   const size_t slots_nbytes = (size_t)(is_by_row ? most : MOST_TILE) * stride;
   const size_t sums_nbytes = (size_t)most * f->num_sums * value;
-  char *slots = slots_nbytes <= sizeof near_slots ? near_slots : aligned_alloc(64, (slots_nbytes + 63) / 64 * 64);
+  char *slots = slots_nbytes <= sizeof near_slots
+                    ? near_slots
+                    : aligned_alloc(64, (slots_nbytes + 63) / 64 * 64);
   void *sums = is_leaves || sums_nbytes <= sizeof near_sums ? near_sums : malloc(sums_nbytes);
   int is_short = !slots || !sums;
   for (int64_t first = 0; first < rows->count && !is_short; first += most) {
@@ -246,8 +249,7 @@ static int evaluate(const struct forest *f, const struct rows *rows, char *resul
     prepare(f, rows, first, count, slots);
     if (is_leaves)
       evaluate_tile(f, slots, count, write_leaves, result + (size_t)first * f->num_trees * 4);
-    else
-      score_tile(f, slots, count, sums, result + (size_t)first * f->num_scores * value);
+    else score_tile(f, slots, count, sums, result + (size_t)first * f->num_scores * value);
   }
   if (slots != near_slots) free(slots);
   if (sums != near_sums) free(sums);

@@ -79,9 +79,13 @@ static inline const char *check_tables(const struct forest *f, uint64_t nbytes) 
   if (!f->num_features || f->num_features > INT32_MAX) return "number of features";
   if (!f->num_trees || !f->num_sums || !f->width || f->width > f->num_sums) return "counts";
   if (f->layout > BINS || (f->layout == BINS && f->num_slots > UINT16_MAX)) return "layout";
-  if (f->num_slots >= IS_CATEGORY - 1 || f->num_columns >= IS_CATEGORY - 1 || f->num_nodes > UINT32_MAX) return "counts";
-  if (f->num_leaves > f->num_nodes || f->num_trees > f->num_nodes || f->num_scores > f->num_sums + 1) return "counts";
-  if (f->link == 4 ? f->num_scores != 1
+  if (f->num_slots >= IS_CATEGORY - 1 || f->num_columns >= IS_CATEGORY - 1 ||
+      f->num_nodes > UINT32_MAX)
+    return "counts";
+  if (f->num_leaves > f->num_nodes || f->num_trees > f->num_nodes ||
+      f->num_scores > f->num_sums + 1)
+    return "counts";
+  if (f->link == 4   ? f->num_scores != 1
       : f->link == 8 ? f->num_scores != 2 || f->num_sums != 1
                      : f->num_scores != f->num_sums)
     return "number of scores";
@@ -89,7 +93,8 @@ static inline const char *check_tables(const struct forest *f, uint64_t nbytes) 
   const uint64_t node = f->layout == BINS ? sizeof(struct node_bin)
                         : f->is_row_f64   ? sizeof(struct node_f64)
                                           : sizeof(struct node_f32);
-  const uint64_t inner = f->layout == BINS ? (f->num_nodes - f->num_trees) / 2 * sizeof(struct inner) : 0;
+  const uint64_t inner =
+      f->layout == BINS ? (f->num_nodes - f->num_trees) / 2 * sizeof(struct inner) : 0;
   if (f->width > UINT64_C(0xffffffffffff) / number / (f->num_leaves + 1)) return "width";
   const uint64_t sizes[NUM_TABLES] = {f->num_columns * (uint64_t)sizeof(struct slot),
                                       f->num_trees * (uint64_t)sizeof(struct tree),
@@ -160,7 +165,8 @@ static inline const char *check_node(const struct forest *f, const struct node_f
   if (f->layout == BINS) return NULL;
   const int is_category = slot > f->kind_ends[ZERO_LEFT];
   if (is_category != (node->slot >= IS_CATEGORY)) return "slot of a node";
-  if (is_category && !(node->threshold >= 0 && node->threshold < f->num_sets)) return "set of a node";
+  if (is_category && !(node->threshold >= 0 && node->threshold < f->num_sets))
+    return "set of a node";
   return NULL;
 }
 
@@ -200,8 +206,8 @@ static inline const char *check_inner(const struct forest *f, const struct tree 
   uint8_t leaves[MOST_BIN_NODES], first[MOST_BIN_NODES] = {0};
   if (num_nodes > MOST_BIN_NODES) return "nodes of a tree";
   for (uint32_t i = num_nodes; i-- > 0;)
-    leaves[i] = nodes[i].child ? (uint8_t)(leaves[i + nodes[i].child] + leaves[i + nodes[i].child + 1])
-                               : 1;
+    leaves[i] =
+        nodes[i].child ? (uint8_t)(leaves[i + nodes[i].child] + leaves[i + nodes[i].child + 1]) : 1;
   for (uint32_t i = 0; i < num_nodes; i++) {
     const struct node_bin node = nodes[i];
     const uint32_t child = i + node.child;

@@ -62,8 +62,7 @@ static inline void NAME(add)(const struct forest *f, const struct tree *tree,
     return;
   }
   for (int64_t r = 0; r < num_rows; r++)
-    for (size_t k = 0; k < width; k++)
-      to[(size_t)r * stride + k] += values[leaves[r] * width + k];
+    for (size_t k = 0; k < width; k++) to[(size_t)r * stride + k] += values[leaves[r] * width + k];
 }
 
 /* Add the values of the leaves of a group of trees to the one sum of each row. */
