@@ -227,34 +227,85 @@ static int check_result(const DLTensor *y, const struct rows *rows, int64_t widt
   return 0;
 }
 
-static int evaluate(const struct forest *f, const struct rows *rows, char *result, int is_leaves) {
+/* ---- Loops on the threads of the loader ---- */
+
+struct group {
+  void *sync_handle;
+  int32_t num_task;
+};
+typedef int (*task)(int id, struct group *group, void *data);
+
+/* A load sets this variable. It is weak, since other code of the library may define it too. */
+extern int (*__TVMBackendParallelLaunch)(task task, void *data, int num_task);
+__attribute__((weak, visibility("default"))) int (*__TVMBackendParallelLaunch)(task task,
+                                                                               void *data,
+                                                                               int num_task);
+
+/* Rows times trees of a launch: some hundred microseconds. */
+#define WORTH_A_LAUNCH 100000
+
+struct job {
+  const struct forest *forest;
+  const struct rows *rows;
+  char *result;
+  int is_leaves;
+  int64_t tile; /* rows */
+  _Atomic int64_t next;
+  _Atomic int is_short; /* of memory */
+};
+
+static void evaluate_rows(const struct job *job, int64_t first, int64_t count, void *slots,
+                          void *sums) {
+  const struct forest *f = job->forest;
   const size_t value = f->is_value_f64 ? 8 : 4;
-  const size_t stride = row_nbytes(f);
-  int64_t most = (int64_t)(TILE_NBYTES / stride);
-  most = f->layout == BINS || most > MOST_TILE ? MOST_TILE : most < LANES ? LANES : most;
-  if (most > rows->count) most = rows->count;
-  if (most < 1) return 0;
+  prepare(f, job->rows, first, count, slots);
+  if (job->is_leaves)
+    evaluate_tile(f, slots, count, write_leaves, job->result + (size_t)first * f->num_trees * 4);
+  else score_tile(f, slots, count, sums, job->result + (size_t)first * f->num_scores * value);
+}
+
+/* Evaluate tiles until there are no more. */
+static int run_tiles(int id, struct group *group, void *data) {
+  struct job *job = data;
+  const struct forest *f = job->forest;
   _Alignas(64) char near_slots[TILE_NBYTES];
   double near_sums[512];
-  const int is_by_row = f->layout != BINS || is_few(f, most);
-  const size_t slots_nbytes = (size_t)(is_by_row ? most : MOST_TILE) * stride;
-  const size_t sums_nbytes = (size_t)most * f->num_sums * value;
+  const int is_by_row = f->layout != BINS || is_few(f, job->tile);
+  const size_t slots_nbytes = (size_t)(is_by_row ? job->tile : MOST_TILE) * row_nbytes(f);
+  const size_t sums_nbytes =
+      job->is_leaves ? 0 : (size_t)job->tile * f->num_sums * (f->is_value_f64 ? 8 : 4);
   char *slots = slots_nbytes <= sizeof near_slots
                     ? near_slots
                     : aligned_alloc(64, (slots_nbytes + 63) / 64 * 64);
-  void *sums = is_leaves || sums_nbytes <= sizeof near_sums ? near_sums : malloc(sums_nbytes);
-  int is_short = !slots || !sums;
-  for (int64_t first = 0; first < rows->count && !is_short; first += most) {
-    const int64_t count = rows->count - first < most ? rows->count - first : most;
-    prepare(f, rows, first, count, slots);
-    if (is_leaves)
-      evaluate_tile(f, slots, count, write_leaves, result + (size_t)first * f->num_trees * 4);
-    else score_tile(f, slots, count, sums, result + (size_t)first * f->num_scores * value);
+  void *sums = sums_nbytes <= sizeof near_sums ? near_sums : malloc(sums_nbytes);
+  (void)id, (void)group;
+  if (!slots || !sums) atomic_store(&job->is_short, 1);
+  while (slots && sums) {
+    const int64_t first = atomic_fetch_add(&job->next, job->tile), left = job->rows->count - first;
+    if (left <= 0) break;
+    evaluate_rows(job, first, left < job->tile ? left : job->tile, slots, sums);
   }
   if (slots != near_slots) free(slots);
   if (sums != near_sums) free(sums);
-  return is_short ? dso_raise("MemoryError", "rows: no memory for a tile") : 0;
+  return 0;
 }
+
+static int evaluate(const struct forest *f, const struct rows *rows, char *result, int is_leaves) {
+  int64_t most = (int64_t)(TILE_NBYTES / row_nbytes(f));
+  most = f->layout == BINS || most > MOST_TILE ? MOST_TILE : most < LANES ? LANES : most;
+  if (most > rows->count) most = rows->count;
+  if (most < 1) return 0;
+  struct job job = {f, rows, result, is_leaves, most, 0, 0};
+  const int is_large = rows->count > most && rows->count >= WORTH_A_LAUNCH / f->num_trees;
+  if (is_large && __TVMBackendParallelLaunch) {
+    if (__TVMBackendParallelLaunch(run_tiles, &job, 0)) return -1;
+  } else {
+    run_tiles(0, NULL, &job);
+  }
+  return job.is_short ? dso_raise("MemoryError", "rows: no memory for a tile") : 0;
+}
+
+/* ---- Functions of the library ---- */
 
 int64_t trees_is_batch(const DLTensor *x) { return x->ndim != 1; }
 
