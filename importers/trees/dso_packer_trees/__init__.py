@@ -29,8 +29,8 @@ def from_trees(
     Parameters
     ----------
     model : path or object
-        A model file of LightGBM (text) or XGBoost (JSON, UBJSON); a Booster or an estimator of
-        LightGBM or XGBoost; a tree, forest, gradient boosting or isolation forest of
+        A model file of LightGBM (text), XGBoost (JSON, UBJSON), CatBoost (JSON) or ONNX-ML; a
+        trained model of these packages; a tree, forest, gradient boosting or isolation forest of
         scikit-learn.
     raw : bool
         True for scores without the link: margins, as XGBoost's ``output_margin`` and LightGBM's

@@ -42,6 +42,7 @@ class Link(IntEnum):
     LOG1P_EXP = 7
     TWO_CLASSES = 8  # of the sigmoid: 1 - p and p
     ISOLATION = 9  # parameter - 2 ** -x
+    COMPLEMENT = 10  # 1 - x and x
 
 
 class Trees(NamedTuple):
@@ -67,12 +68,13 @@ class Forest(NamedTuple):
     # The sum that each tree adds to; trees whose leaves have a value for each sum have 0.
     targets: NDArray[np.int64]
     num_features: int
-    base: NDArray[np.float64]  # where each sum begins
+    base: NDArray[np.float64]  # what is added to each sum
     row_dtype: str  # in which rows are compared: "float32" or "float64"
     dtype: str  # of values, sums and scores
     link: Link = Link.IDENTITY
     parameter: float = 1.0  # of the link
     divisor: float = 1.0  # of the sums, before the link
+    is_base_last: bool = False  # True if sums begin with 0 and `base` is added at the end
     feature_names: Sequence[str] = ()
     classes: Sequence[str] = ()
     facts: Mapping[str, str] = {}  # further facts for the metadata
@@ -80,7 +82,7 @@ class Forest(NamedTuple):
     @property
     def num_scores(self) -> int:
         """Return the number of scores of a row."""
-        if self.link is Link.TWO_CLASSES:
+        if self.link in (Link.TWO_CLASSES, Link.COMPLEMENT):
             return 2
         return 1 if self.link is Link.CLASS else len(self.base)
 

@@ -15,16 +15,18 @@ def _add_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--raw", action="store_true", help=text)
 
 
-def _is_xgboost(first: bytes) -> bool:
-    return first.startswith(b"{") and b"learner" in first
+def _is_json(first: bytes) -> bool:
+    """Return True for XGBoost and CatBoost."""
+    names = (b'"learner"', b'"features_info"', b'"oblivious_trees"')
+    return first.startswith(b"{") and any(name in first for name in names)
 
 
 IMPORTER = Importer(
     "trees",
-    {".ubj": None, ".json": _is_xgboost, ".txt": lambda first: b"\nversion=v" in first[:64]},
+    {".ubj": None, ".json": _is_json, ".txt": lambda first: b"\nversion=v" in first[:64]},
     "dso_packer_trees:from_trees",
     (Setting("raw", "boolean", "Scores without the link: margins, not probabilities."),),
     _add_options,
     title="forests of decision trees; importers/trees/docs/trees.md",
-    text="a model of LightGBM or XGBoost; its functions are predict and leaves",
+    text="a model of LightGBM, XGBoost, CatBoost or ONNX-ML; its functions are predict and leaves",
 )

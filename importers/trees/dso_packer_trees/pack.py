@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 MAGIC = b"dsoforst"
 # magic, version, checksum; row type, value type, link, features, slots, trees, sums, width,
-# scores, sets, layout, columns; nodes, leaves; divisor, parameter; the ends of kinds among the
-# columns; the offsets of the tables.
-HEADER = struct.Struct("<8sII12I2Q2d8I10Q")
-_NUM_TREES, _TREES_OFFSET = 8, 28
+# scores, sets, layout, columns, base last, 0; nodes, leaves; divisor, parameter; the ends of kinds
+# among the columns; the offsets of the tables.
+HEADER = struct.Struct("<8sII14I2Q2d8I10Q")
+_NUM_TREES, _TREES_OFFSET = 8, 30
 _VERSION = 1
 _CATEGORY = 1 << 31
 _MOST_NODES = (1 << 32) - 2
@@ -301,7 +301,7 @@ def _joined(forest: Forest, table: _Table, tables: Sequence[NDArray[Any]]) -> by
     types = (forest.row_dtype == "float64", forest.dtype == "float64", forest.link)
     sums, width = len(forest.base), forest.trees.value.shape[1]
     counts = (forest.num_features, table.num_slots, len(tables[1]), sums, width, forest.num_scores)
-    more = (len(forest.trees.sets), table.layout, len(table.slots))
+    more = (len(forest.trees.sets), table.layout, len(table.slots), forest.is_base_last, 0)
     totals = (len(table.nodes), len(tables[4]), forest.divisor, forest.parameter)
     numbers = (*types, *counts, *more, *totals)
     head = HEADER.pack(MAGIC, _VERSION, zlib.crc32(body), *numbers, *table.kind_ends, *offsets)

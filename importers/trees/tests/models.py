@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import catboost
 import lightgbm
 import numpy as np
+import onnxruntime
+import skl2onnx
 import sklearn.ensemble
 import sklearn.tree
 import xgboost
@@ -109,6 +112,34 @@ def _sklearn(
     return Case(model, getattr(model, name), leaves if has_leaves else None, rounding)
 
 
+def _catboost(kind: type, loss: str, classes: int = 0, **options: Any) -> Case:
+    x, y = _training(classes)
+    y = y if classes else np.abs(y)
+    settings = {"verbose": 0, "thread_count": 1, "random_seed": 0, "allow_writing_files": False}
+    model = kind(iterations=20, depth=4, loss_function=loss, **settings, **options).fit(x, y)
+    form = "Probability" if classes else "Exponent" if loss == "Poisson" else "RawFormulaVal"
+
+    def leaves(rows: Array) -> Array:
+        return np.asarray(model.calc_leaf_indexes(rows))
+
+    predict = lambda rows: np.asarray(model.predict(rows, prediction_type=form))  # noqa: E731
+    return Case(model, predict, leaves, 4 if form != "RawFormulaVal" else 0)
+
+
+def _onnx(kind: type, classes: int = 0, **options: Any) -> Case:
+    """Return a model of scikit-learn as ONNX; ONNX Runtime adds values in another order."""
+    x, y = _training(classes, 0.0)
+    model = kind(random_state=0, **options).fit(x, y)
+    made = skl2onnx.to_onnx(model, x[:1], options={"zipmap": False} if classes else None)
+    session = onnxruntime.InferenceSession(made.SerializeToString())
+
+    def predict(rows: Array) -> Array:
+        found = np.asarray(session.run(None, {session.get_inputs()[0].name: rows})[-1])
+        return found if classes else found[:, 0]
+
+    return Case(made, predict, None, 32)
+
+
 _FOREST = {"n_estimators": 15, "max_depth": 8}
 _ENSEMBLE, _TREE = sklearn.ensemble, sklearn.tree
 CASES: dict[str, Callable[[], Case]] = {
@@ -141,6 +172,16 @@ CASES: dict[str, Callable[[], Case]] = {
     "xgboost-onehot": lambda: _xgboost(categories=True, max_cat_to_onehot=100),
     "xgboost-outputs": lambda: _xgboost(outputs=3),
     "xgboost-vectors": lambda: _xgboost(outputs=3, multi_strategy="multi_output_tree"),
+    "catboost": lambda: _catboost(catboost.CatBoostRegressor, "RMSE"),
+    "catboost-poisson": lambda: _catboost(catboost.CatBoostRegressor, "Poisson"),
+    "catboost-binary": lambda: _catboost(catboost.CatBoostClassifier, "Logloss", 2),
+    "catboost-classes": lambda: _catboost(catboost.CatBoostClassifier, "MultiClass", 3),
+    "catboost-max": lambda: _catboost(catboost.CatBoostRegressor, "MAE", nan_mode="Max"),
+    "onnx-forest": lambda: _onnx(_ENSEMBLE.RandomForestRegressor, **_FOREST),
+    "onnx-classes": lambda: _onnx(_ENSEMBLE.RandomForestClassifier, 3, **_FOREST),
+    "onnx-two-classes": lambda: _onnx(_ENSEMBLE.RandomForestClassifier, 2, **_FOREST),
+    "onnx-boosting": lambda: _onnx(_ENSEMBLE.GradientBoostingRegressor),
+    "onnx-boosting-binary": lambda: _onnx(_ENSEMBLE.GradientBoostingClassifier, 2),
     "sklearn-tree": lambda: _sklearn(_TREE.DecisionTreeRegressor),
     "sklearn-tree-classes": lambda: _sklearn(_TREE.DecisionTreeClassifier, 3, max_depth=5),
     "sklearn-forest": lambda: _sklearn(_ENSEMBLE.RandomForestRegressor, **_FOREST),

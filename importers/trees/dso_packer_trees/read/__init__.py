@@ -9,15 +9,24 @@ from typing import TYPE_CHECKING, Any
 from packer import ExportError
 from packer.files.text import path_error
 
-from . import lightgbm, sklearn, xgboost
+from . import catboost, lightgbm, onnx, sklearn, xgboost
 
 if TYPE_CHECKING:
     from ..forest import Forest
 
 _EXPECTED = (
-    "expected a model file of LightGBM (.txt) or XGBoost (.json, .ubj), or a model of LightGBM, "
-    "XGBoost or scikit-learn"
+    "expected a model file of LightGBM (.txt), XGBoost (.json, .ubj), CatBoost (.json) or ONNX-ML, "
+    "or a model of LightGBM, XGBoost, CatBoost, scikit-learn or ONNX"
 )
+
+# By the package of an object's class.
+_READERS: dict[str, Any] = {
+    "xgboost": xgboost,
+    "lightgbm": lightgbm,
+    "catboost": catboost,
+    "onnx": onnx,
+    "sklearn": sklearn,
+}
 
 
 def read_forest(source: Any) -> tuple[Forest, str]:
@@ -34,17 +43,15 @@ def read_forest(source: Any) -> tuple[Forest, str]:
         return _of_bytes(data, path.name), path.name
     where = type(source).__name__
     modules = {cls.__module__.partition(".")[0] for cls in type(source).__mro__}
-    if "xgboost" in modules:
-        return xgboost.from_object(source, where), where
-    if "lightgbm" in modules:
-        return lightgbm.from_object(source, where), where
-    if "sklearn" in modules:
-        return sklearn.from_object(source, where), where
+    for name, reader in _READERS.items():
+        if name in modules:
+            forest: Forest = reader.from_object(source, where)
+            return forest, where
     raise ExportError(f"from_trees: {_EXPECTED}, found {source!r}")
 
 
 def _of_bytes(data: bytes, where: str) -> Forest:
-    for reader in (lightgbm, xgboost):
+    for reader in (lightgbm, xgboost, catboost, onnx):
         if reader.is_model(data[:4096]):
             found: Forest = reader.from_bytes(data, where)
             return found

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from packer import ExportError
 
 from ..forest import Forest, Kind, Link, TreeLists, rounded_down
+from .expecting import expecting
 
 _Value = Callable[[Any], NDArray[np.float64]]
 
@@ -26,14 +27,11 @@ def from_object(model: Any, where: str) -> Forest:
         if name in names:
             if not hasattr(model, "n_features_in_"):
                 raise ExportError(f"{where}: is not fitted; call fit first")
-            try:
+            with expecting(where, "the attributes of scikit-learn 1.3 or newer"):
                 return read(model, where)._replace(
                     feature_names=[str(name) for name in getattr(model, "feature_names_in_", ())],
                     classes=[str(name) for name in getattr(model, "classes_", ())],
                 )
-            except (AttributeError, TypeError, ValueError, KeyError) as error:
-                text = f"{type(error).__name__} {error}, expected attributes of scikit-learn 1.3"
-                raise ExportError(f"{where}: {text} or newer") from error
     raise ExportError(f"{where}: not supported, expected {', '.join(_READERS)}")
 
 

@@ -13,6 +13,7 @@ from packer import ExportError
 
 from ..forest import Forest, Kind, Link, TreeLists, below
 from ..pack import categories
+from .expecting import expecting
 from .ubjson import read_ubjson
 
 _IDENTITY = (
@@ -54,18 +55,10 @@ def from_object(model: Any, where: str) -> Forest:
 
 def from_bytes(data: bytes, where: str) -> Forest:
     """Read the bytes of a model file."""
-    if data[1:2] in (b"L", b"i", b"U", b"I", b"l"):
-        document = read_ubjson(data, where)
-    else:
-        try:
-            document = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise ExportError(f"{where}: {error}; save the model again") from error
-    try:
+    with expecting(where, "the keys of XGBoost 2 or newer"):
+        is_binary = data[1:2] in (b"L", b"i", b"U", b"I", b"l")
+        document = read_ubjson(data, where) if is_binary else json.loads(data)
         return _forest(document["learner"], where)
-    except (KeyError, TypeError, ValueError, OverflowError, IndexError, AttributeError) as error:
-        text = f"{type(error).__name__} {error}, expected the keys of XGBoost"
-        raise ExportError(f"{where}: {text}; save the model with XGBoost 2 or newer") from error
 
 
 def _forest(learner: Mapping[str, Any], where: str) -> Forest:

@@ -20,20 +20,6 @@ struct rows {
   int is_f64;
 };
 
-enum link {
-  IDENTITY,
-  SIGMOID,
-  SOFTMAX,
-  EXP,
-  CLASS,
-  STEP,
-  SIGNED_SQUARE,
-  LOG1P_EXP,
-  TWO_CLASSES,
-  ISOLATION,
-  NUM_LINKS
-};
-
 #define NUMBER float
 #define NODE struct node_f32
 #define NAME(x) x##_f32
@@ -176,7 +162,8 @@ static void write_leaves(const struct forest *f, uint32_t first_tree, uint32_t t
 static void score_tile(const struct forest *f, const void *slots, int64_t rows, void *sums,
                        void *scores) {
   const size_t number = f->is_value_f64 ? 8 : 4, nbytes = f->num_sums * number;
-  for (int64_t r = 0; r < rows; r++)
+  if (f->is_base_last) memset(sums, 0, (size_t)rows * nbytes);
+  for (int64_t r = 0; r < rows && !f->is_base_last; r++)
     memcpy((char *)sums + (size_t)r * nbytes, table_of(f, BASE), nbytes);
   evaluate_tile(f, slots, rows, add_leaves, sums);
   for (int64_t r = 0; r < rows; r++) {

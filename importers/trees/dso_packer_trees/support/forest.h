@@ -49,6 +49,21 @@ struct span {
   uint32_t first, count;
 };
 
+enum link {
+  IDENTITY,
+  SIGMOID,
+  SOFTMAX,
+  EXP,
+  CLASS,
+  STEP,
+  SIGNED_SQUARE,
+  LOG1P_EXP,
+  TWO_CLASSES,
+  ISOLATION,
+  COMPLEMENT,
+  NUM_LINKS
+};
+
 enum layout { NODES_OF_NUMBERS, BINS };
 #define MOST_BIN_NODES 127 /* of 64 leaves */
 
@@ -58,7 +73,7 @@ struct forest {
   char magic[8];
   uint32_t version, checksum;
   uint32_t is_row_f64, is_value_f64, link, num_features, num_slots, num_trees, num_sums, width,
-      num_scores, num_sets, layout, num_columns;
+      num_scores, num_sets, layout, num_columns, is_base_last, unused;
   uint64_t num_nodes, num_leaves;
   double divisor, parameter;
   uint32_t kind_ends[8];
@@ -85,9 +100,9 @@ static inline const char *check_tables(const struct forest *f, uint64_t nbytes) 
   if (f->num_leaves > f->num_nodes || f->num_trees > f->num_nodes ||
       f->num_scores > f->num_sums + 1)
     return "counts";
-  if (f->link == 4   ? f->num_scores != 1
-      : f->link == 8 ? f->num_scores != 2 || f->num_sums != 1
-                     : f->num_scores != f->num_sums)
+  if (f->link == CLASS                                  ? f->num_scores != 1
+      : f->link == TWO_CLASSES || f->link == COMPLEMENT ? f->num_scores != 2 || f->num_sums != 1
+                                                        : f->num_scores != f->num_sums)
     return "number of scores";
   const uint64_t number = f->is_value_f64 ? 8 : 4;
   const uint64_t node = f->layout == BINS ? sizeof(struct node_bin)

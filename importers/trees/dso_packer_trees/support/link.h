@@ -36,12 +36,18 @@ static inline SUM NAME(linked)(SUM x, enum link link, double parameter) {
 /* Make the scores of one row from its sums. `scores` may be where the sums are. */
 static inline void NAME(link)(const struct forest *f, SUM *sums, SUM *scores) {
   for (uint32_t i = 0; i < f->num_sums && f->divisor != 1; i++) sums[i] /= (SUM)f->divisor;
+  const SUM *base = table_of(f, BASE);
+  for (uint32_t i = 0; i < f->num_sums && f->is_base_last; i++) sums[i] += base[i];
   switch (f->link) {
     case IDENTITY: break;
     case SOFTMAX: NAME(softmax)(sums, f->num_sums); break;
     case CLASS: scores[0] = NAME(greatest)(sums, f->num_sums); return;
     case TWO_CLASSES:
       scores[1] = NAME(sigmoid)((SUM)f->parameter * sums[0]);
+      scores[0] = 1 - scores[1];
+      return;
+    case COMPLEMENT:
+      scores[1] = sums[0];
       scores[0] = 1 - scores[1];
       return;
     default:
