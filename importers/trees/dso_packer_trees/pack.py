@@ -187,7 +187,9 @@ def _ordered(trees: Trees, where: str) -> _Nodes:
         nodes = np.stack([begins + trees.left[nodes], begins + trees.right[nodes]], axis=1).ravel()
         tree = np.repeat(tree, 2)
     every, of = (np.concatenate(parts) for parts in zip(*levels, strict=True))
-    if len(np.unique(every)) < len(every):
+    is_found = np.zeros(len(trees.left), bool)
+    is_found[every] = True
+    if np.count_nonzero(is_found) < len(every):
         raise ExportError(f"{where}: a node has two parents, expected trees")
     level = np.repeat(np.arange(len(levels)), [len(found) for found, _ in levels])
     order = np.argsort(of, kind="stable")

@@ -114,7 +114,7 @@ def _add_tree(
     if not all(0 <= index < len(flat) for index in chosen):
         raise ExportError(f"{where}: float_feature_index, expected 0 to {len(flat) - 1}")
     # Of the levels from the root; a leaf has none.
-    borders = np.float32([*(split["border"] for split in reversed(splits)), 0])
+    borders = np.array([*(split["border"] for split in reversed(splits)), 0], np.float32)
     feature = np.array([*(flat[index] for index in reversed(chosen)), 0])
     kind = np.array([*(kinds[index] for index in reversed(chosen)), 0])
     trees.add(

@@ -1,12 +1,12 @@
 """Models of ONNX-ML with one node of trees: TreeEnsembleRegressor and TreeEnsembleClassifier.
 
-What converters put after the node and what does not change scores is dropped: ZipMap, and the
+Nodes after it that do not change scores are dropped, ZipMap among them, and so is the
 label. Attributes have an element for each node or each value of a leaf; a node's mode is its test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -125,7 +125,7 @@ def _trees(
     """Return the trees; a leaf has a value for each output."""
     tree_ids = np.asarray(attributes["nodes_treeids"], np.int64)
     node_ids = np.asarray(attributes["nodes_nodeids"], np.int64)
-    columns = {
+    columns: dict[str, NDArray[Any]] = {
         key: np.asarray(attributes[f"nodes_{name}"], dtype)
         for key, name, dtype in (
             *(("left", "truenodeids", np.int64), ("right", "falsenodeids", np.int64)),
@@ -136,7 +136,7 @@ def _trees(
         attributes.get("nodes_missing_value_tracks_true") or [0] * len(tree_ids), np.int64
     )
     values = _values(attributes, prefix, ids, outputs)
-    modes: Sequence[str] = [mode.decode() for mode in attributes["nodes_modes"]]
+    modes = [mode.decode() for mode in attributes["nodes_modes"]]
     trees = TreeLists(where)
     for tree in dict.fromkeys(tree_ids.tolist()):
         at = np.nonzero(tree_ids == tree)[0]
@@ -144,7 +144,7 @@ def _trees(
         if (node_ids[at] != np.arange(len(at))).any():
             raise ExportError(f"{where}: tree {tree}: nodes_nodeids, expected 0 to {len(at) - 1}")
         one = {key: column[at] for key, column in columns.items()}
-        tests = [modes[i] for i in at]
+        tests = [modes[i] for i in at.tolist()]
         if unknown := {*tests} - {*_MODES, "LEAF"}:
             text = f"mode {min(unknown)}, expected one of {', '.join(_MODES)}"
             raise ExportError(f"{where}: tree {tree}: {text}")
