@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import lightgbm
 import numpy as np
 import pytest
+import xgboost
 
 import packer
 import runtime
@@ -43,3 +45,19 @@ def test_scores_and_leaves_are_equal(name: str, tmp_path: Path) -> None:
     for count in (1, 3, 5):
         np.testing.assert_array_equal(np.asarray(library["predict"](given[:count])), scores[:count])
     np.testing.assert_array_equal(np.asarray(library["predict"](given[7])), scores[7])
+
+
+def test_estimators_of_the_libraries(tmp_path: Path) -> None:
+    """Of LightGBM as its Booster, and of XGBoost up to its best iteration."""
+    given, label = rows(400, 11), (rows(400, 11)[:, 0] > 0).astype(int)
+    boosted = xgboost.XGBClassifier(n_estimators=60, early_stopping_rounds=3, n_jobs=1)
+    boosted.fit(given[:300], label[:300], eval_set=[(given[300:], 1 - label[300:])], verbose=False)
+    assert boosted.best_iteration < 50
+    light = lightgbm.LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1).fit(given, label)
+    for model in (boosted, light):
+        path = packer.export_library(packer.from_trees(model), tmp_path / "score.so")
+        scores = np.asarray(runtime.load(path)["predict"](given))
+        np.testing.assert_array_equal(scores, model.predict_proba(given)[:, 1])
+    for model in (xgboost.XGBClassifier(), lightgbm.LGBMClassifier()):
+        with pytest.raises(packer.ExportError, match="need to call fit|expected a trained model"):
+            packer.from_trees(model)
