@@ -13,12 +13,12 @@ base        f32 or f64 [sums]
 sets        {u32 first word, number of words}, then the words: bit k % 32 of word k / 32 is
             category k
 cuts        f32 or f64: the distinct thresholds of each column, ascending
-inner       of bins: {u16 slot, u8 rank, u8 node, u8 leaves of the left child, 3 zeros}
+inner       of bins: {u16 slot, u8 rank, u8 leaves of the left child, u16 node, 2 zeros}
 
 Nodes have one of two layouts. Of numbers: {f32 or f64 threshold, u32 slot, child}, where the child
 for x[slot] <= threshold is an index in the table; a node of categories has bit 31 of slot set, and
 a set as threshold. A leaf is its own child: its slot is 0, its threshold the number of the leaf in
-the tree. Of bins, for trees of at most 64 leaves: {u16 slot, u8 rank, u8 child}, where the child is
+the tree. Of bins, for trees of at most 256 leaves: {u16 slot, u8 rank, u8 child}, where the child is
 so many nodes further. A slot is the number of cuts below x, at most 255; further cuts of the
 column have further slots.
 """
@@ -54,7 +54,7 @@ _MOST_LEAVES = 1 << 24  # of one tree: a float32 counts them
 _MOST_FEATURES = (1 << 31) - 1
 _MOST_CATEGORY = 1 << 24
 # Of bins (support/forest.h).
-_MOST_BIN_LEAVES = 64
+_MOST_BIN_LEAVES = 256
 _MOST_CUTS = 255
 _MOST_SLOTS = (1 << 16) - 1
 
@@ -260,7 +260,7 @@ def _bins(forest: Forest, nodes: _Nodes) -> _Table | None:
     made["rank"] = nodes.before
     made["child"] = nodes.child - np.arange(len(is_inner))
     made["slot"][is_inner], made["rank"][is_inner] = slot, rank % _MOST_CUTS
-    fields = [("slot", "<u2"), ("rank", "u1"), ("node", "u1"), ("leaves", "u1"), ("unused", "V3")]
+    fields = [("slot", "<u2"), ("rank", "u1"), ("leaves", "u1"), ("node", "<u2"), ("unused", "<u2")]
     inner = np.zeros(len(rank), fields)
     inner["slot"], inner["rank"] = slot, rank % _MOST_CUTS
     inner["node"] = (np.arange(len(is_inner)) - nodes.first[nodes.tree])[is_inner]

@@ -14,7 +14,7 @@ from .models import CASES, Case
 
 @pytest.fixture(scope="session")
 def bins() -> Case:
-    """A model whose trees have at most 64 leaves, so that rows become bins."""
+    """A model whose trees have at most 256 leaves, so that rows become bins."""
     return CASES["xgboost-logistic"]()
 
 

@@ -144,6 +144,7 @@ _FOREST = {"n_estimators": 15, "max_depth": 8}
 _ENSEMBLE, _TREE = sklearn.ensemble, sklearn.tree
 CASES: dict[str, Callable[[], Case]] = {
     "lightgbm": _lightgbm,
+    "lightgbm-large": lambda: _lightgbm(num_leaves=256, min_data_in_leaf=1, min_data_in_bin=1),
     "lightgbm-sqrt": lambda: _lightgbm(reg_sqrt=True),
     "lightgbm-binary": lambda: _lightgbm(2, objective="binary", sigmoid=1.7),
     "lightgbm-multiclass": lambda: _lightgbm(4, objective="multiclass", num_class=4),

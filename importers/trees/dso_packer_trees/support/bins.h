@@ -1,4 +1,4 @@
-/* The walk of rows of bins through trees of at most 64 leaves.
+/* The walk of rows of bins through trees of at most 256 leaves.
  *
  * Many rows take a tree at once, a byte of a vector each: a node has the rows that reach it, and
  * divides them among its children. The number of a row's leaf is the number of leaves left of it:

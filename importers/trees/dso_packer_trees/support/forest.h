@@ -43,7 +43,8 @@ struct node_bin {
 };
 struct inner {
   uint16_t slot;
-  uint8_t rank, self, leaves, unused[3]; /* leaves: of the left child */
+  uint8_t rank, leaves; /* leaves: of the left child */
+  uint16_t self, unused;
 };
 struct span {
   uint32_t first, count;
@@ -65,7 +66,7 @@ enum link {
 };
 
 enum layout { NODES_OF_NUMBERS, BINS };
-#define MOST_BIN_NODES 127 /* of 64 leaves */
+#define MOST_BIN_NODES 511 /* of 256 leaves, whose number is a byte */
 
 enum table { SLOTS, TREES, NODES, VALUES, LEAF_IDS, BASE, SETS, WORDS, CUTS, INNER, NUM_TABLES };
 
