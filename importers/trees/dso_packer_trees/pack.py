@@ -18,8 +18,8 @@ inner       of bins: {u16 slot, u8 rank, u8 leaves of the left child, u16 node, 
 Nodes have one of two layouts. Of numbers: {f32 or f64 threshold, u32 slot, child}, where the child
 for x[slot] <= threshold is an index in the table; a node of categories has bit 31 of slot set, and
 a set as threshold. A leaf is its own child: its slot is 0, its threshold the number of the leaf in
-the tree. Of bins, for trees of at most 256 leaves: {u16 slot, u8 rank, u8 child}, where the child is
-so many nodes further. A slot is the number of cuts below x, at most 255; further cuts of the
+the tree. Of bins, for trees of at most 256 leaves: {u16 slot, u8 rank, u8 child}, where the child
+is so many nodes further. A slot is the number of cuts below x, at most 255; further cuts of the
 column have further slots.
 """
 
