@@ -1,5 +1,7 @@
 """The bytes of a forest: tables that support/evaluate.c reads in place.
 
+One file has all tables: each refers to places in the others.
+
 All numbers are little-endian, and each table begins at a multiple of 64 bytes.
 
 header      `HEADER`: the struct forest of support/forest.h

@@ -3,7 +3,8 @@
  * Rows are taken in tiles. Each tile is first prepared: its used columns become slots, where a
  * missing value, a zero or a category is a number that every test sends the right way. Then each
  * tree takes all rows of the tile; one row takes several trees at once. Values are added in the
- * order of the trees, as the libraries add them. */
+ * order of the trees, as the libraries add them. One file has all of it, so that each CPU level
+ * compiles the loops with their callers. */
 #include <math.h>
 #include <stdio.h>
 

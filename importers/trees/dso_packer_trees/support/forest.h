@@ -1,4 +1,5 @@
-/* A forest in memory: pack.py writes it, forest_of checks it. */
+/* A forest in memory: pack.py writes it, forest_of checks it. The structures and all their checks
+ * are together. */
 #ifndef DSO_TREES_FOREST_H
 #define DSO_TREES_FOREST_H
 
