@@ -8,8 +8,9 @@ Each row of RECORDS makes one of them; a new record is a new row. docs/format.md
     bundle         room for the signature's bundle, which is filled later
     CPU levels     the processors that the code is compiled for
     left out       the functions that were found and not exported, each with the reason
+    constants      the constants and variables of the host code
 
-Readers find a record by its symbol. The first four are embedded as the blob is; the last two exist
+Readers find a record by its symbol. The first four are embedded as the blob is; the others exist
 only beside host code, whose glue defines them, with the facts of each function. The checksums, the
 last record, list the others.
 """
@@ -28,6 +29,7 @@ from runtime.error import ExportError
 from runtime.serial.library_metadata import dump_metadata
 from runtime.serial.manifest import dump_manifest
 
+from .declare.constants.record import constants_text
 from .declare.left_out import dump_left_out
 from .files.text import path_error
 from .trust.sbom import bill_of, note_of, require_packages
@@ -115,8 +117,12 @@ def _left_out(of: Contents) -> Record:
     return Record(of.link.naming.left_out, text.encode(), is_glue=True)
 
 
+def _constants(of: Contents) -> Record:
+    return Record(of.link.naming.constants, constants_text(of.hosts).encode(), is_glue=True)
+
+
 RECORDS: tuple[Callable[[Contents], Record], ...] = (
-    *(_manifest, _metadata, _bill, _bundle, _cpu_levels, _left_out),
+    *(_manifest, _metadata, _bill, _bundle, _cpu_levels, _left_out, _constants),
 )
 
 

@@ -114,6 +114,8 @@ class Check(NamedTuple):
     # The function or macro that ``__packer_call_<name>`` calls; empty if the wrapper calls the
     # function itself.
     calls: str = ""
+    # What that function evaluates instead of a call, in C; ``packer_0`` is its parameter.
+    expression: str = ""
 
 
 class Declaration(NamedTuple):

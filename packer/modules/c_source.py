@@ -12,6 +12,9 @@ from runtime.error import ExportError
 from ..declare.automatic import functions_defined
 from ..declare.c.scope import Scope
 from ..declare.c_type import parse_functions
+from ..declare.constants.confirmed import confirmations
+from ..declare.constants.found import Constants, chosen, constants_of
+from ..declare.constants.variables import variables_of
 from ..declare.declaration import AUTO, EVERY
 from ..declare.redeclaration import redeclarations
 from ..files.arguments import list_of
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     from ..declare.automatic import Found
     from ..declare.c_type import Functions
+    from ..declare.constants.found import IsOwn
     from ..declare.declaration import Declaration
     from ..target import Target
     from ..toolchain.compiler import Language
@@ -61,6 +65,10 @@ class CSourceModule(HostModule):
         the folders to search.
     options : sequence of str
         Further compiler options, for this source only.
+    constants : sequence of str
+        Patterns of the names of constants and variables to export, by default all: ``"SIZE_*"``;
+        with ``!`` before it, of those to leave out: ``"!*"``. Only ``"auto"`` for all functions
+        exports any.
 
     Raises
     ------
@@ -73,6 +81,10 @@ class CSourceModule(HostModule):
     ----------
     left_out : dict of str to str
         The functions that ``"auto"`` did not export, each with the reason.
+    constants : Constants
+        The constants of the source: names of enums, and macros that are constant expressions.
+    globals : dict of str to str
+        The variables of the source, each with its code.
     is_read : bool
         True if `functions` were found in the source or in a header.
     drops : bool
@@ -107,6 +119,7 @@ class CSourceModule(HostModule):
         define: Sequence[str] = (),
         libraries: Sequence[str] = (),
         options: Sequence[str] = (),
+        constants: Sequence[str] = (),
     ) -> None:
         self.path = _as_path(source_or_path)
         self.fmt = fmt or LANGUAGE_OF_SUFFIX.get(self.path.suffix if self.path else "", "c")
@@ -122,6 +135,8 @@ class CSourceModule(HostModule):
         )
         given: Iterable[object] = functions.values() if isinstance(functions, Mapping) else ()
         self.drops = any(declaration is False for declaration in given)
+        self.constants, self.globals = Constants(), dict[str, str]()
+        self.is_taken = chosen(constants)
         self.functions = self._read_functions(functions)
 
     def _read_functions(
@@ -135,17 +150,23 @@ class CSourceModule(HostModule):
         changes = dict(functions) if isinstance(functions, Mapping) else {}
         if functions == AUTO or changes.pop(EVERY, None) == AUTO:
             found = functions_defined(scope, repr(self), changes)
-            return self._take(found)
+            return self._take(found, scope, lambda place: not place.is_system)
         return parse_functions(functions, module=repr(self), entry="main", scope=scope)
 
-    def _take(self, found: Found) -> tuple[Declaration, ...]:
-        """Store what was left out, and return the functions."""
+    def _take(
+        self, found: Found, scope: Scope, is_own: IsOwn, *, is_header: bool = False
+    ) -> tuple[Declaration, ...]:
+        """Store the constants and what was left out; return the functions, and of variables."""
         self.left_out, self.left_out_types = found.left_out, found.left_out_types
-        return found.made
+        where = repr(self), is_own, self.is_taken
+        variables = variables_of(scope, *where, is_header=is_header)
+        self.constants, self.globals = constants_of(scope, *where[1:]), variables.codes
+        self.left_out |= {**self.constants.left_out, **variables.left_out}
+        return (*found.made, *variables.made)
 
     def _preprocessed(self) -> str:
-        """Return what the compiler reads of the source, with the line markers."""
-        return preprocess(*self._unit())
+        """Return what the compiler reads of the source, with the line markers and macros."""
+        return preprocess(*self._unit(), macros=True)
 
     def _unit(self) -> tuple[bytes, Language, tuple[str, ...]]:
         """Return the source, its language and the options of its compilation."""
@@ -191,7 +212,8 @@ class CSourceModule(HostModule):
         del object_format, target  # they matter to the compiler only
         path = stem.with_name(f"{stem.name}.{self.fmt}")
         language = "c" if self.fmt == "c" else "cc"
-        ours = redeclarations(self.functions, language).encode()
+        text = redeclarations(self.functions, language) + confirmations(self.constants, language)
+        ours = text.encode()
         path.write_bytes(self._lines() + END_OF_SOURCE + ours)
         name = str(self.path) if self.path else "<string>"
         return CodeFile(path, self.fmt, (*self._beside(), *self.options), name=name)

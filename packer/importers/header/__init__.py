@@ -15,6 +15,8 @@ from runtime.error import ExportError
 
 from ...declare.automatic import functions_declared
 from ...declare.c.scope import Scope
+from ...declare.constants.found import without
+from ...declare.constants.variables import variable_of
 from ...files.arguments import list_of
 from ...files.text import path_error
 from ...modules.c_source import CSourceModule, c_string, compiler_options
@@ -39,8 +41,9 @@ def from_header(
     functions: Mapping[str, Any] | None = None,
     only: Sequence[str] = (),
     libraries: Sequence[str] = (),
+    constants: Sequence[str] = (),
 ) -> HeaderModule:
-    """Make a module of the functions that C headers declare.
+    """Make a module of the functions, constants and variables that C headers declare.
 
     Parameters
     ----------
@@ -62,6 +65,8 @@ def from_header(
         The functions to export, in addition to `functions`; by default all.
     libraries : sequence of str
         The names of the libraries that define the functions: ``"z"`` for libz.so.
+    constants : sequence of str
+        Patterns of the names of constants and variables to export, as `CSourceModule` takes them.
 
     Returns
     -------
@@ -85,7 +90,7 @@ def from_header(
     '1.'
     """
     words = compiler_options(include, define, options)
-    module = HeaderModule(path, functions, words, list_of(only, "only"))
+    module = HeaderModule(path, functions, words, list_of(only, "only"), constants)
     module.libraries = library_names(libraries)
     return module
 
@@ -101,6 +106,7 @@ class HeaderModule(CSourceModule):
         functions: Mapping[str, Any] | None = None,
         options: Sequence[str] = (),
         only: Sequence[str] = (),
+        constants: Sequence[str] = (),
     ) -> None:
         paths = [path] if isinstance(path, (str, os.PathLike)) else path
         self.headers = tuple(map(Path, paths))
@@ -117,6 +123,7 @@ class HeaderModule(CSourceModule):
             fmt="cc" if is_cpp else "c",
             functions=functions or {},
             options=[*beside, *options],
+            constants=constants,
         )
         self.is_read = True
 
@@ -127,10 +134,13 @@ class HeaderModule(CSourceModule):
             text = f"{self!r}: functions, expected a table of changes, found {functions!r}"
             raise ExportError(text, module=self.type_key)
         scope = Scope(self._preprocessed, is_open=False, is_cpp=self.fmt != "c")
-        for is_own in (self._own.has, self._own.is_beside):
-            made = self._take(functions_declared(scope, repr(self), is_own, functions, self._only))
-            if made or self.left_out or self._chosen:
-                return made
+        for is_own in (self._own.has, self._own.is_beside, self._own.has):
+            found = functions_declared(scope, repr(self), is_own, functions, self._only)
+            if found.made or found.left_out or self._chosen:
+                break
+        made = self._take(found, scope, is_own, is_header=True)
+        if made or self.constants.values or self.left_out or self._chosen:
+            return made
         check_syntax(*self._unit())
         raise path_error(self.headers[0], self._nothing_text())
 
@@ -163,10 +173,14 @@ class HeaderModule(CSourceModule):
             if d.name not in self._chosen and (reason := _reason_of(d, reasons))
         }
         kept = tuple(d for d in self.functions if d.name not in missing)
-        if not missing or not kept:
+        wrong = {name: reasons[name] for name in self.constants.values if name in reasons}
+        if not (missing or wrong) or not (kept or self.constants.values):
             return False
         made, self.functions = self.functions, kept
-        self.left_out.update(sorted(missing.items()))
+        self.constants = without(self.constants, wrong)
+        missing = {variable_of(name): reason for name, reason in missing.items()}
+        self.globals = {name: code for name, code in self.globals.items() if name not in missing}
+        self.left_out.update(sorted((missing | wrong).items()))
         self.left_out_types.update((d.name, d.prototype) for d in made if d.name in missing)
         return True
 

@@ -1,0 +1,180 @@
+"""The constants of a unit: the names of its enums, and its macros that are constant expressions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from runtime.constants import Enum
+from runtime.error import ExportError
+
+from ..c.expression import (
+    NotConstantError,
+    Number,
+    Text,
+    UncomputedError,
+    Value,
+    converted,
+    integer,
+    value_of,
+)
+from ..c.scope import Scope, parsed
+from ..c.parser import CSyntaxError
+from ..c.text import Chunk
+from ..c.types import CType, Function, Tagged
+from ...files.arguments import list_of
+from .macros import Expansion, ExpansionError, Macro, macros_of
+
+# Names that C reserves for compilers and their libraries: no macro of a user.
+_RESERVED = re.compile(r"_[A-Z_]")
+_SCOPED = re.compile(r"\benum\s+(class|struct)\b")  # C++: their names are no plain names
+IsOwn = Callable[["Chunk | Macro"], bool]
+
+
+class Constants(NamedTuple):
+    """The constants of a unit, in the order of their definitions."""
+
+    values: Mapping[str, Value] = {}
+    enums: tuple[Enum, ...] = ()
+    left_out: Mapping[str, str] = {}  # those whose value only the compiler knows, with the reason
+
+
+def chosen(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """Return a function that tells whether a name is exported; `patterns` as users write them.
+
+    Raises ExportError if one is empty.
+    """
+    given = list_of(patterns, "constants")
+    if "" in given or "!" in given:
+        raise ExportError("constants: an empty pattern, expected 'SIZE_*' or '!SIZE_*'")
+    refused = [pattern[1:] for pattern in given if pattern[0] == "!"]
+    taken = [pattern for pattern in given if pattern[0] != "!"] or ["*"]
+
+    def is_taken(name: str) -> bool:
+        return any(fnmatchcase(name, p) for p in taken) and not any(
+            fnmatchcase(name, p) for p in refused
+        )
+
+    return is_taken
+
+
+def constants_of(scope: Scope, is_own: IsOwn, is_taken: Callable[[str], bool]) -> Constants:
+    """Compute the constants of a unit, whose preprocessed text has its macros (``-dD``).
+
+    `is_own` returns True for a declaration or macro that counts, `is_taken` for a name that does.
+    """
+    reader = _Reader(scope, macros_of(scope.text))
+    for chunk in scope.chunks:
+        if "enum" in chunk.text and not _SCOPED.search(chunk.text):
+            for enum in _enums(chunk):
+                reader.add_enum(enum, chunk.is_global and is_own(chunk), is_taken)
+    for macro in reader.macros.values():
+        if _may_be_constant(macro) and is_own(macro) and is_taken(macro.name):
+            reader.add_macro(macro)
+    return Constants(reader.values, tuple(reader.enums), reader.left_out)
+
+
+def _may_be_constant(macro: Macro) -> bool:
+    """Return True for a macro of a file that has a value, and not the name of a compiler's."""
+    is_of_file = bool(macro.file) and macro.file[0] != "<"  # <built-in>, <command-line>
+    is_value = macro.parameters is None and bool(macro.body)
+    return is_of_file and is_value and not _RESERVED.match(macro.name)
+
+
+def without(constants: Constants, names: Collection[str]) -> Constants:
+    """Return the constants but for some names."""
+    values = {name: value for name, value in constants.values.items() if name not in names}
+    enums = [
+        Enum(e.name, {n: v for n, v in e.members.items() if n not in names})
+        for e in constants.enums
+    ]
+    return Constants(values, tuple(e for e in enums if e.members), constants.left_out)
+
+
+class _Reader:
+    def __init__(self, scope: Scope, macros: Mapping[str, Macro]) -> None:
+        self.scope, self.macros = scope, macros
+        self.known: dict[str, Number] = {}  # the names of all enums
+        self.values: dict[str, Value] = {}
+        self.enums: list[Enum] = []
+        self.left_out: dict[str, str] = {}
+
+    def add_enum(self, enum: Tagged, is_own: bool, is_taken: Callable[[str], bool]) -> None:
+        """Compute the names of one enum; each without a value is one more than the name before."""
+        value: Number | None = Number("i32", -1)
+        found: dict[str, int] = {}
+        for name, tokens in enum.constants:
+            try:
+                value = self.integer(tokens) if tokens else self.following(value)
+            except NotConstantError as error:
+                value = None
+                if is_own and is_taken(name):
+                    self.left_out[name] = _reason(error)
+                continue
+            self.known[name] = value
+            if is_own and is_taken(name) and value.value is not None:
+                found[name] = int(value.value)
+        self.values.update({name: self.known[name] for name in found})
+        if found and enum.name:
+            self.enums.append(Enum(enum.name, found))
+
+    def integer(self, tokens: tuple[str, ...]) -> Number:
+        found = value_of(tokens, self.known.get, self.scope.type_code)
+        if isinstance(found, Text) or not isinstance(found.value, int):
+            raise NotConstantError("not an integer")
+        return integer(found.value)
+
+    def following(self, before: Number | None) -> Number:
+        if before is None or before.value is None:
+            raise UncomputedError("the name before it")
+        return integer(int(before.value) + 1)
+
+    def add_macro(self, macro: Macro) -> None:
+        """Compute a macro; one that is not a constant expression is none of the constants."""
+        try:
+            tokens = Expansion(self.macros).expanded(macro.tokens, frozenset([macro.name]))
+            value = value_of(tokens, self.named, self.scope.type_code)
+        except (UncomputedError, ExpansionError) as error:
+            self.left_out[macro.name] = _reason(error)
+        except NotConstantError:
+            return
+        else:
+            self.values[macro.name] = value
+
+    def named(self, name: str) -> Number | None:
+        if self.scope.is_cpp and name in ("true", "false"):
+            return Number("i32", int(name == "true"))
+        return self.known.get(name)
+
+
+def _reason(error: Exception) -> str:
+    return f"its value depends on {error}, expected numbers and text; define a variable of it"
+
+
+def _enums(chunk: Chunk) -> Iterator[Tagged]:
+    """Yield the enums with names that a declaration contains; a typedef names the outermost."""
+    try:
+        found = parsed(chunk)
+    except CSyntaxError:
+        return
+    seen: list[Tagged] = []
+    for declared in found:
+        alias = declared.name if "typedef" in declared.storage else ""
+        for enum in _inside(declared.type, alias):
+            if enum.constants not in [other.constants for other in seen]:
+                seen.append(enum)
+                yield enum
+
+
+def _inside(type_: CType, alias: str = "") -> Iterator[Tagged]:
+    if isinstance(type_, Tagged):
+        if type_.constants:
+            yield type_ if type_.tag else type_._replace(alias=alias)
+        for member in type_.members or ():
+            yield from _inside(member.type)
+    elif isinstance(type_, Function):
+        yield from _inside(type_.result)
+    elif hasattr(type_, "target") or hasattr(type_, "item"):
+        yield from _inside(getattr(type_, "target", None) or type_.item)
