@@ -96,6 +96,11 @@ HOST_FUNCTIONS = (
     'names change or, by `false`, leave out. `"auto"` as a type: the source has it; for the '
     "table: every function that C and C++ files define; [functions.md](../functions.md).",
 )
+HOST_CONSTANTS = (
+    "array of strings",
+    "Patterns of the constants and variables to export, by default all: `SIZE_*`, or `!SIZE_*` to "
+    'leave some out. Needs a header, or `functions = "auto"`; [constants.md](../constants.md).',
+)
 KERNELS = (
     "table of tables",
     "For each kernel `arg_types` and `launch_param_tags`, [devices.md](../devices.md#a-kernel). "
@@ -214,8 +219,11 @@ def _of_importer(importer: Importer, page: str) -> str:
 
 
 def _described(kind: str, keys: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """The rows of one kind; two keys mean something else in device code."""
-    rows = {key: HOST_FUNCTIONS if key == "functions" else KEYS[key] for key in keys}
+    """The rows of one kind; some keys mean something else in device code."""
+    host = {"functions": HOST_FUNCTIONS} | (
+        {"constants": HOST_CONSTANTS} if "include" in keys else {}
+    )
+    rows = {key: host.get(key) or KEYS[key] for key in keys}
     if "fmt" in keys:
         rows["functions"] = KERNELS
         rows["sources"] = ("array of one path", "The file.")

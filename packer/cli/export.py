@@ -150,6 +150,7 @@ def _project(arguments: argparse.Namespace, steps: Steps) -> Project:
             arguments.weights,
             compiler_words(arguments),
             headers=arguments.header,
+            constants=arguments.constants,
             model=arguments.model,
             progress=steps,
         )
@@ -186,10 +187,15 @@ def _refuse_name_of_input(output: str) -> None:
 
 def _summary(output: str, project: Project, seconds: float) -> str:
     functions, modules = project.counts()
-    return (
-        f"{shown_path(output)}: {size_text(os.path.getsize(output))}, "
-        f"{_counted(functions, 'function')}, {_counted(modules, 'module')}, {seconds:.2f} s"
-    )
+    constants = project.count_constants()
+    parts = [
+        size_text(os.path.getsize(output)),
+        _counted(functions, "function"),
+        *([_counted(constants, "constant")] if constants else []),
+        _counted(modules, "module"),
+        f"{seconds:.2f} s",
+    ]
+    return f"{shown_path(output)}: {', '.join(parts)}"
 
 
 def _write_functions(project: Project, *, is_found: bool) -> None:
@@ -211,7 +217,12 @@ def _nothing_to_call(output: str, made: Path, project: Project) -> str:
     modules = list(preorder(project.root))
     hosts = [module for module in modules if module.is_dso_exportable]
     is_wanted = len(hosts) < len(modules) or any(getattr(m, "drops", False) for m in hosts)
-    if is_wanted or project.counts()[0] or format_of(output) is not FORMATS["so"]:
+    if (
+        is_wanted
+        or project.counts()[0]
+        or project.count_constants()
+        or format_of(output) is not FORMATS["so"]
+    ):
         return ""
     from ..inspect import inspect_library  # seldom needed
 

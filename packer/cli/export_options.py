@@ -70,6 +70,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     function = "a function to export; without TYPE, SOURCE or --header declares it"
     parser.add_repeated("--function", "NAME[=TYPE]", function)
     parser.add_repeated("--header", "FILE", "a C header; its functions are exported")
+    taken = "the constants and variables to export, as 'SIZE_*'; '!SIZE_*' leaves some out"
+    parser.add_repeated("--constants", "PATTERN", taken)
     parser.add_repeated("--weights", "FILE", "a safetensors file to pack, instead of packer.toml")
     add("--project", metavar="FILE", help=f"read this file instead of {PROJECT_FILE}")
     add("--entry", metavar="NAME", help="the function that runtime.load(OUTPUT)(...) calls")
@@ -116,6 +118,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         parser.error("argument --project: not allowed with --header")
     if arguments.function and not (arguments.sources or arguments.header):
         parser.error("argument --function: needs SOURCE; or declare functions in packer.toml")
+    if arguments.constants and not (arguments.sources or arguments.header):
+        parser.error("argument --constants: needs SOURCE or --header; packer.toml has constants")
     if arguments.encrypt and not arguments.encrypt_key and (arguments.sources or arguments.weights):
         parser.error(
             "argument --encrypt: needs --encrypt-key; packer keygen --encryption makes one"

@@ -81,9 +81,9 @@ class CSourceModule(HostModule):
     ----------
     left_out : dict of str to str
         The functions that ``"auto"`` did not export, each with the reason.
-    constants : Constants
+    c_constants : Constants
         The constants of the source: names of enums, and macros that are constant expressions.
-    globals : dict of str to str
+    c_globals : dict of str to str
         The variables of the source, each with its code.
     is_read : bool
         True if `functions` were found in the source or in a header.
@@ -135,22 +135,32 @@ class CSourceModule(HostModule):
         )
         given: Iterable[object] = functions.values() if isinstance(functions, Mapping) else ()
         self.drops = any(declaration is False for declaration in given)
-        self.constants, self.globals = Constants(), dict[str, str]()
-        self.is_taken = chosen(constants)
+        self.c_constants, self.c_globals = Constants(), dict[str, str]()
+        self.patterns = list_of(constants, "constants")
         self.functions = self._read_functions(functions)
 
     def _read_functions(
         self, functions: Functions | Sequence[str] | None
     ) -> tuple[Declaration, ...]:
         """Read the declarations; the source says what their names mean."""
+        chosen(self.patterns)  # refuses wrong ones
         if not functions or (not isinstance(functions, Mapping) and functions != AUTO):
-            return parse_functions(functions, module=repr(self), entry="main")
+            return self._listed(functions)
         code = self.code.decode("utf-8", "replace")
         scope = Scope(self._preprocessed, code, is_open=False, is_cpp=self.fmt != "c")
         changes = dict(functions) if isinstance(functions, Mapping) else {}
         if functions == AUTO or changes.pop(EVERY, None) == AUTO:
             found = functions_defined(scope, repr(self), changes)
             return self._take(found, scope, lambda place: not place.is_system)
+        return self._listed(functions, scope)
+
+    def _listed(
+        self, functions: Functions | Sequence[str] | None, scope: Scope | None = None
+    ) -> tuple[Declaration, ...]:
+        """Read declarations that the user lists; the constants of such a source are not read."""
+        if self.patterns:
+            text = f"{self!r}: constants of a source whose functions are listed, expected all: add"
+            raise ExportError(f'{text} "*" = "auto" to the functions', module=self.type_key)
         return parse_functions(functions, module=repr(self), entry="main", scope=scope)
 
     def _take(
@@ -158,10 +168,10 @@ class CSourceModule(HostModule):
     ) -> tuple[Declaration, ...]:
         """Store the constants and what was left out; return the functions, and of variables."""
         self.left_out, self.left_out_types = found.left_out, found.left_out_types
-        where = repr(self), is_own, self.is_taken
+        where = repr(self), is_own, chosen(self.patterns)
         variables = variables_of(scope, *where, is_header=is_header)
-        self.constants, self.globals = constants_of(scope, *where[1:]), variables.codes
-        self.left_out |= {**self.constants.left_out, **variables.left_out}
+        self.c_constants, self.c_globals = constants_of(scope, *where[1:]), variables.codes
+        self.left_out |= {**self.c_constants.left_out, **variables.left_out}
         return (*found.made, *variables.made)
 
     def _preprocessed(self) -> str:
@@ -212,7 +222,7 @@ class CSourceModule(HostModule):
         del object_format, target  # they matter to the compiler only
         path = stem.with_name(f"{stem.name}.{self.fmt}")
         language = "c" if self.fmt == "c" else "cc"
-        text = redeclarations(self.functions, language) + confirmations(self.constants, language)
+        text = redeclarations(self.functions, language) + confirmations(self.c_constants, language)
         ours = text.encode()
         path.write_bytes(self._lines() + END_OF_SOURCE + ours)
         name = str(self.path) if self.path else "<string>"

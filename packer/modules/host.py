@@ -53,9 +53,9 @@ class HostModule(Module):
         Further options for the linker driver: the path of a library, ``-Wl,-rpath,DIR``.
     is_complete : bool
         True if the linker must find every symbol that the code needs.
-    constants : Constants
+    c_constants : Constants
         The names of enums and the macros that the library has as constants.
-    globals : mapping of str to str
+    c_globals : mapping of str to str
         The variables that the library has, each with its code.
     left_out : mapping of str to str
         The functions that are not exported, each with the reason.
@@ -75,8 +75,8 @@ class HostModule(Module):
     libraries: tuple[str, ...] = ()
     link_options: tuple[str, ...] = ()
     is_complete = False
-    constants: Constants = Constants()
-    globals: Mapping[str, str] = MappingProxyType({})
+    c_constants: Constants = Constants()
+    c_globals: Mapping[str, str] = MappingProxyType({})
     left_out: Mapping[str, str] = MappingProxyType({})
     left_out_types: Mapping[str, str] = MappingProxyType({})
     stem = ""

@@ -64,6 +64,7 @@ def _host(table: Table) -> Module:
         llvm=_llvm_arguments(table) if kind == "llvm" else {},
         libraries=table.texts("libraries"),
         headers=headers,
+        constants=table.texts("constants"),
     )
 
 
@@ -189,7 +190,7 @@ def _python(table: Table) -> Module:
 _DEVICE = ("sources", "functions")
 _HOST = (*_DEVICE, "libraries")
 KINDS = {
-    **dict.fromkeys(COMPILED, Kind((*_HOST, "include", "define", "options"), _host)),
+    **dict.fromkeys(COMPILED, Kind((*_HOST, "include", "define", "options", "constants"), _host)),
     "llvm": Kind((*_HOST, "target", "cpu", "features", "opt"), _host),
     "static_library": Kind((*_HOST, "levels"), _host),
     "const_loader": Kind(("constants", "by_symbol"), _const_loader),

@@ -59,7 +59,9 @@ def dump_constants(record: ConstantsRecord) -> str:
     """Write the text, without the NUL; empty if there is nothing in it."""
     from json import dumps
 
-    lines = [f"enum {e.name} {' '.join(f'{n} {v}' for n, v in e.members.items())}" for e in record.enums]
+    lines = [
+        f"enum {e.name} {' '.join(f'{n} {v}' for n, v in e.members.items())}" for e in record.enums
+    ]
     for name, value in record.values.items():
         if isinstance(value, bytes):
             lines.append(f"bytes {name} {value.hex()}".rstrip())

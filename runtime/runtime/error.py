@@ -209,7 +209,7 @@ class WeightNotFoundError(_NameNotFoundError):
     """
 
 
-class ConstantNotFoundError(_NameNotFoundError, AttributeError):
+class ConstantNotFoundError(_NameNotFoundError, AttributeError):  # type: ignore[misc]
     """No module of the tree has a constant or variable of this name.
 
     Attributes

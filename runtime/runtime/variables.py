@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 GET, SET, SIZE = "_packer_get_", "_packer_set_", "_packer_size_"
 # The format of memoryview for each code of an item.
 FORMATS = {
-    **{"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I"},
-    **{"i64": "q", "u64": "Q", "bool": "?", "f16": "e", "f32": "f", "f64": "d"},
-}
+    "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I",
+    "i64": "q", "u64": "Q", "bool": "?", "f16": "e", "f32": "f", "f64": "d",
+}  # fmt: skip
 
 
 class Globals(MutableMapping[str, "Any"]):
@@ -100,7 +100,7 @@ def _array(module: Module, name: str, code: str, address: int) -> memoryview:
         extents[0] = int(module.get_function(SIZE + name)()) // inner
     memory = (ctypes.c_char * (inner * extents[0])).from_address(address)
     memory.module = module  # type: ignore[attr-defined]
-    view = memoryview(memory).cast("B").cast(FORMATS[item], extents)
+    view: memoryview = memoryview(memory).cast("B").cast(FORMATS[item], extents)  # type: ignore[call-overload]
     return view.toreadonly() if is_const else view
 
 

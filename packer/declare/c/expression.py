@@ -12,14 +12,32 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from .literals import FLOATS, INTEGERS, LiteralError, character, number, text_of
+from .tokens import tokens_of
 
 _LONGEST = 4096  # tokens
 _RANKS = ("i32", "u32", "i64", "u64", "f32", "f64", "f80")
 _BINARY = {
-    **{"||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7},
-    **{">=": 7, "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10},
+    "||": 1,
+    "&&": 2,
+    "|": 3,
+    "^": 4,
+    "&": 5,
+    "==": 6,
+    "!=": 6,
+    "<": 7,
+    "<=": 7,
+    ">": 7,
+    ">=": 7,
+    "<<": 8,
+    ">>": 8,
+    "+": 9,
+    "-": 9,
+    "*": 10,
+    "/": 10,
+    "%": 10,
 }
-POINTER = "p64"  # the code of a pointer's type, which only sizeof may name
+# The first letters of codes with a size in bits that only sizeof may name: pointers and structs.
+OTHERS = ("p", "s")
 _SIZES = {"bool": 1, "char": 1, "f80": 16}
 _UNARY = ("-", "+", "~", "!")
 _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
@@ -91,8 +109,9 @@ def evaluate(
         value = constant(name)
         return None if value is None else integer(value)
 
+    words = [token.text for token in tokens_of(" ".join(tokens))]
     try:
-        found = value_of(tokens, named, types)
+        found = value_of(words, named, types)
     except NotConstantError:
         return None
     return found.value if isinstance(found, Number) and isinstance(found.value, int) else None
@@ -109,14 +128,14 @@ def integer(value: int) -> Number:
 def converted(operand: Number, code: str) -> Number:
     """Convert a number to a type, as a cast does."""
     value = operand.value
-    if code == POINTER:
+    if code[0] in OTHERS:
         raise NotConstantError("a pointer")
-    if code == "char":  # of some machines signed
-        if value not in range(128):
-            raise UncomputedError("a plain char above 127")
-        return Number("i32", int(value))
     if value is None:
         return Number(code, None)
+    if code == "char":  # signed on some machines
+        if not 0 <= value < 128:
+            raise UncomputedError("a plain char above 127")
+        return Number("i32", int(value))
     if code in FLOATS:
         return Number(code, _rounded(float(value), code))
     if code == "bool":
@@ -218,9 +237,9 @@ class _Reader:
     def primary(self) -> Value:
         token = self.take()
         if token == "(":
-            found = self.conditional()
+            inner = self.conditional()
             self.expect(")")
-            return found
+            return inner
         if token.endswith('"'):
             data = text_of(token)
             while self.next.endswith('"'):
@@ -229,11 +248,13 @@ class _Reader:
         if token.endswith("'"):
             return Number(*character(token))
         if token[:1].isdigit() or token[:1] == ".":
-            return Number(*number(token))
-        found_name = self.names(token) if token else None
-        if found_name is None:
-            raise NotConstantError(f"{token!r} is not a constant")
-        return found_name
+            read = number(token)
+            found = Number(*read) if read else None
+        else:
+            found = self.names(token) if token else None
+        if found is None:
+            raise NotConstantError(repr(token))
+        return found
 
 
 def _number(value: Value) -> Number:

@@ -23,6 +23,7 @@ _ESCAPE = re.compile(
     r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL
 )
 _SIMPLE = dict(zip("abfnrtve", "\a\b\f\n\r\t\v\x1b", strict=True))
+_LONGEST = 400  # characters of a number
 _SMALLEST = 2.0**-126  # of normal numbers of f32
 
 
@@ -30,8 +31,10 @@ class LiteralError(Exception):
     """A literal that cannot be read."""
 
 
-def number(token: str) -> tuple[str, int | float]:
-    """Return the code of the type of a number, and its value."""
+def number(token: str) -> tuple[str, int | float] | None:
+    """Return the code of the type of a number, and its value; None if it is none of C."""
+    if len(token) > _LONGEST:
+        raise LiteralError("a long number")
     if match := _INTEGER.fullmatch(token):
         digits, suffix = match[1].lower(), match[2].lower().replace("ll", "l")
         value = int(digits, 8 if re.fullmatch("0[0-7]+", digits) else 0)
@@ -44,7 +47,9 @@ def number(token: str) -> tuple[str, int | float]:
     elif match := _FLOAT.fullmatch(token):
         text = match[1].lower()
         return _float(float.fromhex(text) if "x" in text else float(text), match[2].lower())
-    raise LiteralError(f"the number {token[:40]}")
+    else:
+        return None
+    raise LiteralError(f"the number {token}")
 
 
 def _float(value: float, suffix: str) -> tuple[str, float]:

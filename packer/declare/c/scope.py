@@ -112,6 +112,10 @@ class Scope:
                     return _aligned(declared)
         return None
 
+    def has_typedef(self, name: str) -> bool:
+        """Return True if the unit itself defines a type by this name."""
+        return name in self._typedefs and self.typedef(name) is not None
+
     def tagged(self, type_: Tagged) -> Tagged:
         """Return a struct, union or enum with its body, if the unit has one."""
         if type_.members is not None or type_.constants or not type_.tag:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .expression import POINTER, UncomputedError
-from .numbers import enum_code, number_code
+from .expression import UncomputedError
+from .numbers import UnsupportedError, enum_code, number_code
 from .scope import KNOWN, Scope
 from .tokens import NUMBER_WORDS, QUALIFIERS, TAGGED, is_word
-from .types import CType, Named, Pointer, Tagged
+from .types import CType, Declared, Named, Pointer, Tagged
 
+_POINTER = "p64"
 _COMPUTED = ("char", "bool", "f32", "f64")
 
 
@@ -24,18 +25,20 @@ def type_code(tokens: Sequence[str], scope: Scope) -> str:
     if not names or names + stars != words or not all(map(is_word, names)):
         return ""
     if names[0] in TAGGED:
-        return POINTER if stars else _code(scope.resolved(Tagged(names[0], names[-1])), names, scope)
+        return (
+            _POINTER if stars else _code(scope.resolved(Tagged(names[0], names[-1])), names, scope)
+        )
     if len(names) > 1 and not NUMBER_WORDS.issuperset(names):
         return ""
     type_ = scope.resolved(Named(tuple(names)))
-    if type_ == Named(tuple(names)) and names[0] not in KNOWN:
-        return ""  # not a type
-    return POINTER if stars else _code(type_, names, scope)
+    if names[0] not in KNOWN and not scope.has_typedef(names[0]):
+        return ""  # not a type of the unit
+    return _POINTER if stars else _code(type_, names, scope)
 
 
 def _code(type_: CType, names: Sequence[str], scope: Scope) -> str:
     if isinstance(type_, Pointer):
-        return POINTER
+        return _POINTER
     if isinstance(type_, Tagged) and type_.kind == "enum" and not scope.is_cpp:
         return enum_code(type_, scope)
     if isinstance(type_, Named):
@@ -46,4 +49,18 @@ def _code(type_: CType, names: Sequence[str], scope: Scope) -> str:
             return code
         if code == "void":
             return ""
+    if isinstance(type_, Tagged) and type_.kind == "struct":
+        return f"s{_struct_nbytes(type_, scope) * 8}"
     raise UncomputedError(f"the type {' '.join(names)}")
+
+
+def _struct_nbytes(type_: Tagged, scope: Scope) -> int:
+    """Return the size of a struct, if its layout is the natural one."""
+    from .code import Codes  # which uses scopes
+
+    codes = Codes(scope)
+    try:
+        codes.parameter(Declared("", Pointer(type_)))
+        return codes.structs[type_.name].size
+    except (UnsupportedError, KeyError) as error:
+        raise UncomputedError(f"the size of {type_.spelling}") from error

@@ -1,1 +1,1 @@
-"""Constants and variables of sources and headers: found, computed, and confirmed by the compiler."""
+"""Constants and variables of sources and headers: found, computed, and confirmed."""

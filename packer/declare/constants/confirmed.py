@@ -16,7 +16,9 @@ def confirmations(constants: Constants, language: str) -> str:
     """Return the C or C++ text to append to a source; empty without constants."""
     if not constants.values:
         return ""
-    lines = [line for name, value in constants.values.items() for line in _lines(name, value, language)]
+    lines = [
+        line for name, value in constants.values.items() for line in _lines(name, value, language)
+    ]
     return "\n".join(["", *lines, ""])
 
 

@@ -5,32 +5,41 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from runtime.constants import Enum
 from runtime.error import ExportError
 
+from ...files.arguments import list_of
 from ..c.expression import (
     NotConstantError,
     Number,
     Text,
     UncomputedError,
     Value,
-    converted,
     integer,
     value_of,
 )
-from ..c.scope import Scope, parsed
-from ..c.parser import CSyntaxError
-from ..c.text import Chunk
-from ..c.types import CType, Function, Tagged
-from ...files.arguments import list_of
+from ..c.scope import Scope
+from ..c.types import Array, CType, Declared, Function, Pointer, Tagged
 from .macros import Expansion, ExpansionError, Macro, macros_of
 
+_STATEMENT = re.compile(r"^[^\"']*[{;]")  # no expression has them, but text may
 # Names that C reserves for compilers and their libraries: no macro of a user.
 _RESERVED = re.compile(r"_[A-Z_]")
 _SCOPED = re.compile(r"\benum\s+(class|struct)\b")  # C++: their names are no plain names
-IsOwn = Callable[["Chunk | Macro"], bool]
+
+
+class Place(Protocol):
+    """Where a declaration or a macro is."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def is_system(self) -> bool: ...
+
+
+IsOwn = Callable[[Place], bool]
 
 
 class Constants(NamedTuple):
@@ -66,9 +75,9 @@ def constants_of(scope: Scope, is_own: IsOwn, is_taken: Callable[[str], bool]) -
     `is_own` returns True for a declaration or macro that counts, `is_taken` for a name that does.
     """
     reader = _Reader(scope, macros_of(scope.text))
-    for chunk in scope.chunks:
-        if "enum" in chunk.text and not _SCOPED.search(chunk.text):
-            for enum in _enums(chunk):
+    for index, chunk in enumerate(scope.chunks):
+        if "enum" in chunk.text and "{" in chunk.text and not _SCOPED.search(chunk.text):
+            for enum in _enums(scope.declared(index)):
                 reader.add_enum(enum, chunk.is_global and is_own(chunk), is_taken)
     for macro in reader.macros.values():
         if _may_be_constant(macro) and is_own(macro) and is_taken(macro.name):
@@ -80,7 +89,8 @@ def _may_be_constant(macro: Macro) -> bool:
     """Return True for a macro of a file that has a value, and not the name of a compiler's."""
     is_of_file = bool(macro.file) and macro.file[0] != "<"  # <built-in>, <command-line>
     is_value = macro.parameters is None and bool(macro.body)
-    return is_of_file and is_value and not _RESERVED.match(macro.name)
+    is_other = _RESERVED.match(macro.name) or _STATEMENT.match(macro.body)
+    return is_of_file and is_value and not is_other
 
 
 def without(constants: Constants, names: Collection[str]) -> Constants:
@@ -114,7 +124,9 @@ class _Reader:
                     self.left_out[name] = _reason(error)
                 continue
             self.known[name] = value
-            if is_own and is_taken(name) and value.value is not None:
+            macro = self.macros.get(name)
+            is_plain = macro is None or macro.body.strip() == name  # else the macro is the constant
+            if is_own and is_plain and is_taken(name) and value.value is not None:
                 found[name] = int(value.value)
         self.values.update({name: self.known[name] for name in found})
         if found and enum.name:
@@ -153,12 +165,8 @@ def _reason(error: Exception) -> str:
     return f"its value depends on {error}, expected numbers and text; define a variable of it"
 
 
-def _enums(chunk: Chunk) -> Iterator[Tagged]:
+def _enums(found: Sequence[Declared]) -> Iterator[Tagged]:
     """Yield the enums with names that a declaration contains; a typedef names the outermost."""
-    try:
-        found = parsed(chunk)
-    except CSyntaxError:
-        return
     seen: list[Tagged] = []
     for declared in found:
         alias = declared.name if "typedef" in declared.storage else ""
@@ -176,5 +184,7 @@ def _inside(type_: CType, alias: str = "") -> Iterator[Tagged]:
             yield from _inside(member.type)
     elif isinstance(type_, Function):
         yield from _inside(type_.result)
-    elif hasattr(type_, "target") or hasattr(type_, "item"):
-        yield from _inside(getattr(type_, "target", None) or type_.item)
+    elif isinstance(type_, Pointer):
+        yield from _inside(type_.target)
+    elif isinstance(type_, Array):
+        yield from _inside(type_.item)

@@ -74,9 +74,7 @@ class Expansion:
         self.macros = macros
         self.left = _MANY
 
-    def expanded(
-        self, tokens: Sequence[str], hidden: frozenset[str] = frozenset()
-    ) -> list[str]:
+    def expanded(self, tokens: Sequence[str], hidden: frozenset[str] = frozenset()) -> list[str]:
         """Return the tokens with all macros replaced. Raises ExpansionError."""
         made: list[str] = []
         pending = list(tokens)
@@ -85,7 +83,9 @@ class Expansion:
             token = pending[index]
             index += 1
             macro = self.macros.get(token) if token not in hidden else None
-            if macro is None or (macro.parameters is not None and pending[index : index + 1] != ["("]):
+            if macro is None or (
+                macro.parameters is not None and pending[index : index + 1] != ["("]
+            ):
                 made.append(token)
                 continue
             body = macro.tokens

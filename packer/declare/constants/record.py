@@ -33,18 +33,18 @@ def constants_text(hosts: Iterable[HostModule]) -> str:
 
 
 def _add(record: ConstantsRecord, host: HostModule, owners: dict[str, HostModule]) -> None:
-    known, plain = record.plain(), {n: _plain(v) for n, v in host.constants.values.items()}
-    for name in (*plain, *host.globals):
+    known, plain = record.plain(), {n: _plain(v) for n, v in host.c_constants.values.items()}
+    for name in (*plain, *host.c_globals):
         other = owners.setdefault(name, host)
-        if other is not host and (name in host.globals or known.get(name) != plain[name]):
+        if other is not host and (name in host.c_globals or known.get(name) != plain[name]):
             text = f"{name}: a constant of {other!r} and of {host!r}, expected one value"
             text += f"; leave one out: constants = ['!{name}'], or rename it"
             raise ExportError(text, module=host.type_key)
-    members = {name for enum in host.constants.enums for name in enum.members}
+    members = {name for enum in host.c_constants.enums for name in enum.members}
     names = {enum.name for enum in record.enums}
-    record.enums += [enum for enum in host.constants.enums if enum.name not in names]
+    record.enums += [enum for enum in host.c_constants.enums if enum.name not in names]
     record.values |= {name: value for name, value in plain.items() if name not in members}
-    record.globals |= host.globals
+    record.globals |= host.c_globals
 
 
 def _plain(value: Value) -> PlainValue:

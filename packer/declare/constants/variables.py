@@ -12,15 +12,16 @@ from runtime.variables import FORMATS, GET, SET, SIZE
 from ..c.code import Codes
 from ..c.layout import extents_of
 from ..c.numbers import UnsupportedError
-from ..c.parser import CSyntaxError
-from ..c.scope import Scope, parsed
-from ..c.text import Chunk
+from ..c.scope import Scope
+from ..c.text import Chunk, without_labels
 from ..c.types import Array, CType, Declared, Function, Named, Pointer, render
-from ..c_type import FunctionReader
+from ..c_type import OWN_PREFIXES, FunctionReader
 from ..declaration import Declaration, FunctionDeclaration
 
 _ACCESS = (GET, SET, SIZE)
 _VALUE = "packer_0"  # the parameter of a function that writes a variable
+_OTHER = re.compile(r"$|typedef\b|template\b|using\b|_Static_assert\b|static_assert\b")
+_FUNCTION = re.compile(r"[^(=\[]*\w\s*\((?!\s*\*)")  # not int (*pointer)(int)
 _TEXT = re.compile(r'=\s*\{?\s*"')
 _VOID = Named(("void",))
 _SIZE_TYPE = Named(("size_t",))
@@ -48,19 +49,21 @@ def variables_of(
     """
     found = Variables({}, (), {})
     made: dict[str, tuple[Declaration, ...]] = {}
-    for chunk in scope.chunks:
+    for index, chunk in enumerate(scope.chunks):
         if not _may_declare(chunk, scope) or not is_own(chunk):
             continue
-        for declared in _declared(chunk, scope, is_header):
+        for declared in _declared(index, scope, is_header):
             name = declared.name
-            if not is_taken(name) or name in found.codes:
+            if not is_taken(name) or name in found.codes or name.startswith(OWN_PREFIXES):
                 continue
             try:
                 reader = _Reader(scope, module, name, chunk)
                 found.codes[name], made[name] = reader.read(declared.type)
                 found.left_out.pop(name, None)
             except (ExportError, UnsupportedError) as error:
-                found.left_out[name] = f"a variable: {_reason(error)}; write a function that reads it"
+                found.left_out[name] = (
+                    f"a variable: {_reason(error)}; write a function that reads it"
+                )
     return found._replace(made=tuple(d for functions in made.values() for d in functions))
 
 
@@ -82,18 +85,15 @@ def _reason(error: Exception) -> str:
 
 def _may_declare(chunk: Chunk, scope: Scope) -> bool:
     text = chunk.text
-    if chunk.is_definition or not text or re.match(r"typedef\b|template\b|using\b|_Static_", text):
+    if chunk.is_definition or _OTHER.match(text) or _FUNCTION.match(without_labels(text)):
         return False
     return not scope.is_cpp or chunk.is_c or bool(re.match(r'extern\s*"C"', text))
 
 
-def _declared(chunk: Chunk, scope: Scope, is_header: bool) -> Iterator[Declared]:
+def _declared(index: int, scope: Scope, is_header: bool) -> Iterator[Declared]:
     """Yield the variables of a declaration that another file could use, or that are const."""
-    try:
-        found = parsed(chunk)
-    except CSyntaxError:
-        return
-    for declared in found:
+    chunk = scope.chunks[index]
+    for declared in scope.declared(index):
         type_ = scope.resolved(declared.type)
         is_variable = declared.name and not isinstance(type_, Function)
         words = declared.storage
@@ -124,7 +124,9 @@ class _Reader:
             return self.array(type_)
         if "_Atomic" in getattr(type_, "quals", ()):
             raise UnsupportedError("an atomic type")
-        plain = written._replace(quals=())  # type: ignore[union-attr]
+        plain = written
+        if not isinstance(plain, Array | Function):
+            plain = plain._replace(quals=())
         Codes(self.scope).result(plain)  # raises with a reason about the type alone
         get = self.function(GET, Function(plain, ()), self.name)
         code = get.result

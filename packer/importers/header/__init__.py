@@ -139,7 +139,7 @@ class HeaderModule(CSourceModule):
             if found.made or found.left_out or self._chosen:
                 break
         made = self._take(found, scope, is_own, is_header=True)
-        if made or self.constants.values or self.left_out or self._chosen:
+        if made or self.c_constants.values or self.left_out or self._chosen:
             return made
         check_syntax(*self._unit())
         raise path_error(self.headers[0], self._nothing_text())
@@ -173,13 +173,15 @@ class HeaderModule(CSourceModule):
             if d.name not in self._chosen and (reason := _reason_of(d, reasons))
         }
         kept = tuple(d for d in self.functions if d.name not in missing)
-        wrong = {name: reasons[name] for name in self.constants.values if name in reasons}
-        if not (missing or wrong) or not (kept or self.constants.values):
+        wrong = {name: reasons[name] for name in self.c_constants.values if name in reasons}
+        if not (missing or wrong) or not (kept or self.c_constants.values):
             return False
         made, self.functions = self.functions, kept
-        self.constants = without(self.constants, wrong)
+        self.c_constants = without(self.c_constants, wrong)
         missing = {variable_of(name): reason for name, reason in missing.items()}
-        self.globals = {name: code for name, code in self.globals.items() if name not in missing}
+        known = self.c_globals.items()
+        self.c_globals = {name: code for name, code in known if name not in missing}
+
         self.left_out.update(sorted((missing | wrong).items()))
         self.left_out_types.update((d.name, d.prototype) for d in made if d.name in missing)
         return True

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...declare.c.text import Chunk
+from ...declare.constants.found import Place
 
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
 _FILE = re.compile(r'^# \d+ "(/[^"\n]+)"', re.MULTILINE)
@@ -25,18 +25,18 @@ class OwnHeaders:
         parts = {part for path in paths for part in _with_quoted(path)}
         self.parts = parts | {*map(os.path.realpath, parts)}  # gcc shortens links of the system
 
-    def has(self, chunk: Chunk) -> bool:
+    def has(self, place: Place) -> bool:
         """Return True for a header that was named, or that one names in quotes, or beside one.
 
         The system's headers are not parts, unless named in quotes, or private as <bits/...>.
         """
-        path = os.path.abspath(chunk.file)
-        return path in self.parts or (not chunk.is_system and _is_below(path, self.folders))
+        path = os.path.abspath(place.file)
+        return path in self.parts or (not place.is_system and _is_below(path, self.folders))
 
-    def is_beside(self, chunk: Chunk) -> bool:
+    def is_beside(self, place: Place) -> bool:
         """Return True for any header in the folder of one, if the folder is that of one library."""
         folders = [folder for folder in self.folders if not _SHARED.search(folder)]
-        return _is_below(os.path.abspath(chunk.file), folders)
+        return _is_below(os.path.abspath(place.file), folders)
 
     def others(self, preprocessed: str) -> list[str]:
         """Return the paths of the headers that the named ones include in angle brackets."""
