@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ..declare.automatic import Found
     from ..declare.c_type import Functions
-    from ..declare.constants.found import IsOwn
+    from ..declare.constants.found import IsOwn, Place
     from ..declare.declaration import Declaration
     from ..target import Target
     from ..toolchain.compiler import Language
@@ -85,6 +85,8 @@ class CSourceModule(HostModule):
         The constants of the source: names of enums, and macros that are constant expressions.
     c_globals : dict of str to str
         The variables of the source, each with its code.
+    c_left_out : dict of str to str
+        The constants and variables that are not exported, each with the reason.
     is_read : bool
         True if `functions` were found in the source or in a header.
     drops : bool
@@ -129,6 +131,7 @@ class CSourceModule(HostModule):
         self.options = compiler_options(include, define, options)
         self.libraries = library_names(libraries)
         self.left_out: dict[str, str] = {}
+        self.c_left_out: dict[str, str] = {}
         self.left_out_types: dict[str, str] = {}
         self.is_read = functions == AUTO or (
             isinstance(functions, Mapping) and AUTO in functions.values()
@@ -151,7 +154,7 @@ class CSourceModule(HostModule):
         changes = dict(functions) if isinstance(functions, Mapping) else {}
         if functions == AUTO or changes.pop(EVERY, None) == AUTO:
             found = functions_defined(scope, repr(self), changes)
-            return self._take(found, scope, lambda place: not place.is_system)
+            return self._take(found, scope, _is_of_user)
         return self._listed(functions, scope)
 
     def _listed(
@@ -171,7 +174,7 @@ class CSourceModule(HostModule):
         where = repr(self), is_own, chosen(self.patterns)
         variables = variables_of(scope, *where, is_header=is_header)
         self.c_constants, self.c_globals = constants_of(scope, *where[1:]), variables.codes
-        self.left_out |= {**self.c_constants.left_out, **variables.left_out}
+        self.c_left_out = {**self.c_constants.left_out, **variables.left_out}
         return (*found.made, *variables.made)
 
     def _preprocessed(self) -> str:
@@ -241,6 +244,11 @@ def compiler_options(
         *(f"-D{macro}" for macro in list_of(define, "define")),
         *list_of(options, "options"),
     )
+
+
+def _is_of_user(place: Place) -> bool:
+    """Return True for a declaration or macro outside of the headers of the system and of packer."""
+    return not place.is_system and not place.file.startswith(f"{headers()}/")
 
 
 def _as_path(source_or_path: str | os.PathLike[str]) -> Path | None:

@@ -57,6 +57,8 @@ class HostModule(Module):
         The names of enums and the macros that the library has as constants.
     c_globals : mapping of str to str
         The variables that the library has, each with its code.
+    c_left_out : mapping of str to str
+        The constants and variables that are not exported, each with the reason.
     left_out : mapping of str to str
         The functions that are not exported, each with the reason.
     left_out_types : mapping of str to str
@@ -77,6 +79,7 @@ class HostModule(Module):
     is_complete = False
     c_constants: Constants = Constants()
     c_globals: Mapping[str, str] = MappingProxyType({})
+    c_left_out: Mapping[str, str] = MappingProxyType({})
     left_out: Mapping[str, str] = MappingProxyType({})
     left_out_types: Mapping[str, str] = MappingProxyType({})
     stem = ""

@@ -113,10 +113,10 @@ class Project(NamedTuple):
         return len({n for host in hosts for n in (*host.c_constants.values, *host.c_globals)})
 
     def left_out(self) -> dict[str, str]:
-        """Return the functions that were found and cannot be exported, each with the reason."""
+        """Return what was found and cannot be exported, each with the reason."""
         found: dict[str, str] = {}
         for module in preorder(self.root):
-            found.update(getattr(module, "left_out", {}))
+            found.update({**getattr(module, "left_out", {}), **getattr(module, "c_left_out", {})})
         return found
 
 

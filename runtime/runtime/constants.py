@@ -7,6 +7,7 @@
     bytes MAGIC 28b52ffd                text that is not UTF-8, in hexadecimal digits
     enum color RED 0 GREEN 1            an enum with a name, and its names that are known
     global count i32                    a variable: its code; of an array with its extents
+    left rows an array of struct row    one that the export left out, with the reason
 
 A NUL ends the text. Unknown keys are skipped.
 """
@@ -41,13 +42,14 @@ class ConstantsRecord:
     """The constants of one library, as its record has them.
 
     `values` has the values without the members of enums with a name, `globals` the codes of the
-    variables.
+    variables, `left_out` the reasons of what was not exported.
     """
 
     def __init__(self) -> None:
         self.values: dict[str, Value] = {}
         self.enums: list[Enum] = []
         self.globals: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
 
     def plain(self) -> dict[str, Value]:
         """Return the values of all constants, members of enums included."""
@@ -56,7 +58,7 @@ class ConstantsRecord:
 
 
 def dump_constants(record: ConstantsRecord) -> str:
-    """Write the text, without the NUL; empty if there is nothing in it."""
+    """Write the text, without the NUL; empty without constants and variables."""
     from json import dumps
 
     lines = [
@@ -70,6 +72,8 @@ def dump_constants(record: ConstantsRecord) -> str:
         else:
             lines.append(f"{'int' if isinstance(value, int) else 'float'} {name} {value!r}")
     lines += [f"global {name} {code}" for name, code in record.globals.items()]
+    if lines:
+        lines += [f"left {name} {' '.join(why.split())}" for name, why in record.left_out.items()]
     return "\n".join([FIRST_LINE, *lines, ""]) if lines else ""
 
 
@@ -119,8 +123,12 @@ def _read_line(record: ConstantsRecord, key: str, name: str, value: str) -> None
         record.values[name] = bytes.fromhex(value)
     elif key == "enum":
         words = value.split(" ")
+        if len(words) % 2:
+            raise ValueError(value)
         members = {words[i]: _integer(words[i + 1]) for i in range(0, len(words) - 1, 2)}
         record.enums.append(Enum(name, members))
+    elif key == "left":
+        record.left_out[name] = value
     elif key == "global":
         from re import fullmatch
 
@@ -158,21 +166,35 @@ def _is_member(name: str) -> bool:
     return name != "mro" and not (name[0] == "_" and name[-1] == "_")
 
 
+def not_found(
+    what: str, name: str, names: list[str], left_out: Mapping[str, str]
+) -> ConstantNotFoundError:
+    """Make the error for a name that the tree does not have."""
+    if name in left_out:
+        text = f"{what} {name!r} is not exported: {left_out[name]}"
+    else:
+        text = f"no {what} {name!r} in the tree{near_names(str(name), names)}"
+    return ConstantNotFoundError(text, name=name)
+
+
 class Constants(Mapping[str, "Value | type[IntEnum]"]):
     """A read-only view of the constants of a tree: ``constants["SIZE"]``, ``constants.SIZE``.
 
-    `parts` are the constants of each module; of equal names the first is found.
+    `parts` are the constants of each module; of equal names the first is found. `left_out` has the
+    reasons of those that no library has.
     """
 
-    def __init__(self, parts: Iterable[Mapping[str, Value | type[IntEnum]]]) -> None:
+    def __init__(
+        self, parts: Iterable[Mapping[str, Value | type[IntEnum]]], left_out: Mapping[str, str]
+    ) -> None:
         self._parts = list(parts)
+        self._left_out = left_out
 
     def __getitem__(self, name: str) -> Value | type[IntEnum]:
         for part in self._parts:
             if name in part:
                 return part[name]
-        text = f"no constant {name!r} in the tree{near_names(str(name), list(self))}"
-        raise ConstantNotFoundError(text, name=name)
+        raise not_found("constant", name, list(self), self._left_out)
 
     def __getattr__(self, name: str) -> Value | type[IntEnum]:
         if name.startswith("__"):  # of Python's protocols

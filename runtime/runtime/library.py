@@ -51,6 +51,7 @@ class LibraryModule(Module):
     _is_wrapper = False
     # Made at the first access, so that an enum has one class.
     _constants: Mapping[str, Any] | None = None
+    _record: ConstantsRecord | None = None
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -188,8 +189,15 @@ class LibraryModule(Module):
         """The variables of the file, each with its code."""
         return self._constants_record().globals
 
+    @property
+    def own_left_out(self) -> Mapping[str, str]:
+        """The constants and variables that the export of the file left out."""
+        return self._constants_record().left_out
+
     def _constants_record(self) -> ConstantsRecord:
-        return parse_constants(self._library.data(CONSTANTS), self.path)
+        if self._record is None:
+            self._record = parse_constants(self._library.data(CONSTANTS), self.path)
+        return self._record
 
     def __repr__(self) -> str:
         return f"<LibraryModule {self.path!r}>"

@@ -181,6 +181,11 @@ class Module:
         return {}
 
     @property
+    def own_left_out(self) -> Mapping[str, str]:
+        """The constants and variables that an export left out, each with the reason."""
+        return {}
+
+    @property
     def why_no_weights(self) -> str:
         """Why its weights may be missing from `own_weights`, for an error; else ""."""
         return ""
@@ -377,7 +382,9 @@ class Module:
         """
         from .constants import Constants
 
-        return Constants(own for m in preorder(self) if (own := m.own_constants))
+        nodes = list(preorder(self))
+        left_out = {name: why for m in nodes for name, why in m.own_left_out.items()}
+        return Constants((own for m in nodes if (own := m.own_constants)), left_out)
 
     @property
     def globals(self) -> Globals:
@@ -394,7 +401,9 @@ class Module:
         """
         from .variables import Globals
 
-        return Globals((m, own) for m in preorder(self) if (own := m.own_globals))
+        nodes = list(preorder(self))
+        left_out = {name: why for m in nodes for name, why in m.own_left_out.items()}
+        return Globals(((m, own) for m in nodes if (own := m.own_globals)), left_out)
 
     @property
     def metadata(self) -> Mapping[str, Any]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from _collections_abc import MutableMapping
 
-from .error import ConstantNotFoundError, PackerError, near_names
+from .constants import not_found
+from .error import PackerError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,13 +31,17 @@ class Globals(MutableMapping[str, "Any"]):
     """A view of the variables of a tree: ``globals["count"]``, ``globals.count``.
 
     `parts` are modules, each with the codes of its variables; of equal names the first is found.
+    `left_out` has the reasons of those that no library has.
     Variables have no locks: C code that runs in another thread may change one at the same time.
     """
 
     _parts: list[tuple[Module, Mapping[str, str]]]
+    _left_out: Mapping[str, str]
 
-    def __init__(self, parts: Iterable[tuple[Module, Mapping[str, str]]]) -> None:
-        self.__dict__["_parts"] = list(parts)
+    def __init__(
+        self, parts: Iterable[tuple[Module, Mapping[str, str]]], left_out: Mapping[str, str]
+    ) -> None:
+        self.__dict__.update(_parts=list(parts), _left_out=left_out)
 
     def __getitem__(self, name: str) -> Any:
         module, code = self._find(name)
@@ -59,8 +64,7 @@ class Globals(MutableMapping[str, "Any"]):
         for module, codes in self._parts:
             if name in codes:
                 return module, codes[name]
-        text = f"no variable {name!r} in the tree{near_names(str(name), list(self))}"
-        raise ConstantNotFoundError(text, name=name)
+        raise not_found("variable", name, list(self), self._left_out)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # of Python's protocols

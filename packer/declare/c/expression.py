@@ -79,15 +79,17 @@ Names = Callable[[str], Number | None]
 Types = Callable[[Sequence[str]], str]
 
 
-def value_of(tokens: Sequence[str], names: Names, types: Types) -> Value:
+def value_of(tokens: Sequence[str], names: Names, types: Types, *, is_cpp: bool = False) -> Value:
     """Compute an expression; `names` returns the values of names, `types` the codes of types.
+
+    In C++ (`is_cpp`) no constant expression shifts a sign bit to the left.
 
     Raises NotConstantError if it is not constant, or cannot be computed.
     """
     if len(tokens) > _LONGEST:
         raise UncomputedError("a long expression")
     try:
-        reader = _Reader(tokens, names, types)
+        reader = _Reader(tokens, names, types, is_cpp)
         found = reader.conditional()
         reader.expect("")
     except (LiteralError, RecursionError) as error:
@@ -137,6 +139,8 @@ def converted(operand: Number, code: str) -> Number:
             raise UncomputedError("a plain char above 127")
         return Number("i32", int(value))
     if code in FLOATS:
+        if code == "f80" and float(value) != value:
+            raise UncomputedError("a long double")
         return Number(code, _rounded(float(value), code))
     if code == "bool":
         return Number("i32", int(bool(value)))
@@ -164,10 +168,10 @@ def _rounded(value: float, code: str) -> float | None:
 class _Reader:
     """Reads an expression by the precedence of its operators, and computes it meanwhile."""
 
-    def __init__(self, tokens: Sequence[str], names: Names, types: Types) -> None:
+    def __init__(self, tokens: Sequence[str], names: Names, types: Types, is_cpp: bool) -> None:
         self.tokens = [*tokens, ""]
         self.index = 0
-        self.names, self.types = names, types
+        self.names, self.types, self.is_cpp = names, types, is_cpp
 
     @property
     def next(self) -> str:
@@ -202,7 +206,10 @@ class _Reader:
         while _BINARY.get(self.next, 0) >= lowest:
             symbol = self.take()
             right = self.binary(_BINARY[symbol] + 1)
-            left = _combined(symbol, _number(left), _number(right))
+            operands = _number(left), _number(right)
+            left = made = _combined(symbol, *operands)
+            if self.is_cpp and symbol == "<<" and _shifts_sign(*operands):
+                left = Number(made.code, None)
         return left
 
     def unary(self) -> Value:
@@ -257,6 +264,13 @@ class _Reader:
         return found
 
 
+def _shifts_sign(left: Number, right: Number) -> bool:
+    """Return True if the result of a left shift is not that of the product in the type."""
+    if left.code[0] != "i" or not left.value or not right.value:
+        return bool(left.code[0] == "i" and (left.value or 0) < 0)
+    return left.value < 0 or int(left.value) >> max(int(left.code[1:]) - int(right.value), 0) > 0
+
+
 def _number(value: Value) -> Number:
     if isinstance(value, Text):
         raise NotConstantError("an operator of text")
@@ -277,11 +291,11 @@ def _changed(symbol: str, operand: Number) -> Number:
     code, value = operand
     if symbol == "!":
         return Number("i32", None if value is None else int(not value))
+    if symbol == "~" and code in FLOATS:
+        raise NotConstantError("~ of a float")
     if value is None or symbol == "+":
         return operand
     if symbol == "~":
-        if code in FLOATS:
-            raise NotConstantError("~ of a float")
         return _fitted(code, ~int(value))
     return _fitted(code, -value)
 
@@ -331,7 +345,9 @@ def _of_integers(symbol: str, code: str, a: int, b: int) -> Number:
     if b == 0:
         return Number(code, None)
     quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    return _fitted(code, quotient if symbol == "/" else a - b * quotient)
+    if symbol == "/" or quotient not in INTEGERS[code]:
+        return _fitted(code, quotient)
+    return _fitted(code, a - b * quotient)
 
 
 def _logical(symbol: str, a: float | None, b: float | None) -> Number:

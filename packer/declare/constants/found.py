@@ -12,6 +12,7 @@ from runtime.error import ExportError
 
 from ...files.arguments import list_of
 from ..c.expression import (
+    Names,
     NotConstantError,
     Number,
     Text,
@@ -25,8 +26,8 @@ from ..c.types import Array, CType, Declared, Function, Pointer, Tagged
 from .macros import Expansion, ExpansionError, Macro, macros_of
 
 _STATEMENT = re.compile(r"^[^\"']*[{;]")  # no expression has them, but text may
-# Names that C reserves for compilers and their libraries: no macro of a user.
-_RESERVED = re.compile(r"_[A-Z_]")
+# Names that C reserves for compilers and their libraries: not a macro or variable of a user.
+RESERVED = re.compile(r"_[A-Z_]")
 _SCOPED = re.compile(r"\benum\s+(class|struct)\b")  # C++: their names are no plain names
 
 
@@ -89,7 +90,7 @@ def _may_be_constant(macro: Macro) -> bool:
     """Return True for a macro of a file that has a value, and not the name of a compiler's."""
     is_of_file = bool(macro.file) and macro.file[0] != "<"  # <built-in>, <command-line>
     is_value = macro.parameters is None and bool(macro.body)
-    is_other = _RESERVED.match(macro.name) or _STATEMENT.match(macro.body)
+    is_other = RESERVED.match(macro.name) or _STATEMENT.match(macro.body)
     return is_of_file and is_value and not is_other
 
 
@@ -132,8 +133,11 @@ class _Reader:
         if found and enum.name:
             self.enums.append(Enum(enum.name, found))
 
+    def value(self, tokens: Sequence[str], names: Names) -> Value:
+        return value_of(tokens, names, self.scope.type_code, is_cpp=self.scope.is_cpp)
+
     def integer(self, tokens: tuple[str, ...]) -> Number:
-        found = value_of(tokens, self.known.get, self.scope.type_code)
+        found = self.value(tokens, self.known.get)
         if isinstance(found, Text) or not isinstance(found.value, int):
             raise NotConstantError("not an integer")
         return integer(found.value)
@@ -147,9 +151,11 @@ class _Reader:
         """Compute a macro; one that is not a constant expression is none of the constants."""
         try:
             tokens = Expansion(self.macros).expanded(macro.tokens, frozenset([macro.name]))
-            value = value_of(tokens, self.named, self.scope.type_code)
+            value = self.value(tokens, self.named)
         except (UncomputedError, ExpansionError) as error:
             self.left_out[macro.name] = _reason(error)
+        except RecursionError:
+            self.left_out[macro.name] = _reason(UncomputedError("a deep expression"))
         except NotConstantError:
             return
         else:

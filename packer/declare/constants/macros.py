@@ -15,6 +15,7 @@ _LINE = re.compile(
     re.MULTILINE,
 )
 _MANY = 20_000  # tokens of one expansion
+_DEEPEST = 100  # macros in macros
 
 
 class Spaced(str):
@@ -93,7 +94,7 @@ class Expansion:
                 given, index = _arguments(pending, index)
                 body = self._with_arguments(macro, given, hidden)
             self.left -= len(body) + 1
-            if self.left < 0:
+            if self.left < 0 or len(hidden) > _DEEPEST:
                 raise ExpansionError("a very long expansion")
             made += _after(token, self.expanded(_pasted(body), hidden | {token}))
         return made

@@ -45,6 +45,7 @@ def _add(record: ConstantsRecord, host: HostModule, owners: dict[str, HostModule
     record.enums += [enum for enum in host.c_constants.enums if enum.name not in names]
     record.values |= {name: value for name, value in plain.items() if name not in members}
     record.globals |= host.c_globals
+    record.left_out |= host.c_left_out
 
 
 def _plain(value: Value) -> PlainValue:

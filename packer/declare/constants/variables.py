@@ -15,12 +15,15 @@ from ..c.numbers import UnsupportedError
 from ..c.scope import Scope
 from ..c.text import Chunk, without_labels
 from ..c.types import Array, CType, Declared, Function, Named, Pointer, render
-from ..c_type import OWN_PREFIXES, FunctionReader
+from ..c_type import FunctionReader
 from ..declaration import Declaration, FunctionDeclaration
+from .found import RESERVED
 
 _ACCESS = (GET, SET, SIZE)
 _VALUE = "packer_0"  # the parameter of a function that writes a variable
-_OTHER = re.compile(r"$|typedef\b|template\b|using\b|_Static_assert\b|static_assert\b")
+_OTHER = re.compile(
+    r"$|(?:class|typedef|template|using|_?[sS]tatic_assert)\b|enum\s+(?:class|struct)\b"
+)
 _FUNCTION = re.compile(r"[^(=\[]*\w\s*\((?!\s*\*)")  # not int (*pointer)(int)
 _TEXT = re.compile(r'=\s*\{?\s*"')
 _VOID = Named(("void",))
@@ -54,7 +57,7 @@ def variables_of(
             continue
         for declared in _declared(index, scope, is_header):
             name = declared.name
-            if not is_taken(name) or name in found.codes or name.startswith(OWN_PREFIXES):
+            if not is_taken(name) or name in found.codes or RESERVED.match(name):
                 continue
             try:
                 reader = _Reader(scope, module, name, chunk)
@@ -87,7 +90,11 @@ def _may_declare(chunk: Chunk, scope: Scope) -> bool:
     text = chunk.text
     if chunk.is_definition or _OTHER.match(text) or _FUNCTION.match(without_labels(text)):
         return False
-    return not scope.is_cpp or chunk.is_c or bool(re.match(r'extern\s*"C"', text))
+    return not scope.is_cpp or _is_c(chunk) or chunk.is_global
+
+
+def _is_c(chunk: Chunk) -> bool:
+    return chunk.is_c or bool(re.match(r'extern\s*"C"', chunk.text))
 
 
 def _declared(index: int, scope: Scope, is_header: bool) -> Iterator[Declared]:
@@ -116,6 +123,7 @@ class _Reader:
 
     def __init__(self, scope: Scope, module: str, name: str, chunk: Chunk) -> None:
         self.scope, self.module, self.name, self.chunk = scope, module, name, chunk
+        self.is_constexpr = bool(re.search(r"\bconstexpr\b", chunk.text))
 
     def read(self, written: CType) -> tuple[str, tuple[Declaration, ...]]:
         """Return the code of the variable, and its functions. Raises if it has none."""
@@ -127,10 +135,11 @@ class _Reader:
         plain = written
         if not isinstance(plain, Array | Function):
             plain = plain._replace(quals=())
-        Codes(self.scope).result(plain)  # raises with a reason about the type alone
+        self.check(Codes(self.scope).result(plain))  # raises with a reason about the type alone
         get = self.function(GET, Function(plain, ()), self.name)
         code = get.result
-        if code[0] in "*@" or code == "str" or _is_const(type_, self.scope):
+        is_const = self.is_constexpr or _is_const(type_, self.scope)
+        if code[0] in "*@" or code == "str" or is_const:
             return code, (get,)
         value = Function(_VOID, (Declared("value", plain),))
         return code, (get, self.function(SET, value, f"{self.name} = {_VALUE}"))
@@ -140,7 +149,7 @@ class _Reader:
         extents, item = extents_of(type_)
         found = self.scope.resolved(item)
         code = Codes(self.scope).value(found, item, "")
-        is_const = _is_const(type_, self.scope)
+        is_const = self.is_constexpr or _is_const(type_, self.scope)
         values = [self.scope.extent(extent) if extent else None for extent in extents]
         is_text = bool(_TEXT.search(self.chunk.text)) or self.is_declared
         if code == "char" and is_const and extents == [()] and is_text:
@@ -158,6 +167,11 @@ class _Reader:
             size = self.function(SIZE, Function(_SIZE_TYPE, ()), f"sizeof({self.name})")
             made.append(size)
         return f"{'&' if is_const else '*'}{code}{text_of_extents}", tuple(made)
+
+    def check(self, code: str) -> None:
+        """Refuse a value that may be an object of C++, which no C function can return."""
+        if self.scope.is_cpp and code[0] in "{@" and not _is_c(self.chunk):
+            raise UnsupportedError('a type of C++, expected numbers and text, or extern "C"')
 
     @property
     def is_declared(self) -> bool:

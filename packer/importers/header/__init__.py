@@ -16,7 +16,7 @@ from runtime.error import ExportError
 from ...declare.automatic import functions_declared
 from ...declare.c.scope import Scope
 from ...declare.constants.found import without
-from ...declare.constants.variables import variable_of
+from ...declare.constants.variables import is_access, variable_of
 from ...files.arguments import list_of
 from ...files.text import path_error
 from ...modules.c_source import CSourceModule, c_string, compiler_options
@@ -178,11 +178,11 @@ class HeaderModule(CSourceModule):
             return False
         made, self.functions = self.functions, kept
         self.c_constants = without(self.c_constants, wrong)
-        missing = {variable_of(name): reason for name, reason in missing.items()}
+        variables = {variable_of(name): missing.pop(name) for name in [*missing] if is_access(name)}
+        self.c_left_out |= dict(sorted({**variables, **wrong}.items()))
         known = self.c_globals.items()
-        self.c_globals = {name: code for name, code in known if name not in missing}
-
-        self.left_out.update(sorted((missing | wrong).items()))
+        self.c_globals = {name: code for name, code in known if name not in variables}
+        self.left_out.update(sorted(missing.items()))
         self.left_out_types.update((d.name, d.prototype) for d in made if d.name in missing)
         return True
 
