@@ -130,6 +130,7 @@ def test_readme_commands_run(tmp_path: Path) -> None:
     [
         "coming-from-cffi.md",
         "compiling.md",
+        "constants.md",
         "functions.md",
         "operators.md",
         "scale.md",

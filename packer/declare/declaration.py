@@ -114,7 +114,7 @@ class Check(NamedTuple):
     # The function or macro that ``__packer_call_<name>`` calls; empty if the wrapper calls the
     # function itself.
     calls: str = ""
-    # What that function evaluates instead of a call, in C; ``packer_0`` is its parameter.
+    # The expression of that function in place of a call, in C; ``packer_0`` is its parameter.
     expression: str = ""
 
 

@@ -181,7 +181,7 @@ class Constants(Mapping[str, "Value | type[IntEnum]"]):
     """A read-only view of the constants of a tree: ``constants["SIZE"]``, ``constants.SIZE``.
 
     `parts` are the constants of each module; of equal names the first is found. `left_out` has the
-    reasons of those that no library has.
+    reasons of constants that an export left out.
     """
 
     def __init__(

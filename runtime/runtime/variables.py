@@ -31,7 +31,7 @@ class Globals(MutableMapping[str, "Any"]):
     """A view of the variables of a tree: ``globals["count"]``, ``globals.count``.
 
     `parts` are modules, each with the codes of its variables; of equal names the first is found.
-    `left_out` has the reasons of those that no library has.
+    `left_out` has the reasons of variables that an export left out.
     Variables have no locks: C code that runs in another thread may change one at the same time.
     """
 

@@ -75,7 +75,7 @@ class Text(NamedTuple):
 
 Value = Number | Text
 Names = Callable[[str], Number | None]
-# Returns the code of a type that tokens name; "" if it is none; raises UncomputedError.
+# Returns the code of a type that tokens name; "" if there is no such type; raises UncomputedError.
 Types = Callable[[Sequence[str]], str]
 
 

@@ -32,7 +32,7 @@ class LiteralError(Exception):
 
 
 def number(token: str) -> tuple[str, int | float] | None:
-    """Return the code of the type of a number, and its value; None if it is none of C."""
+    """Return the code of the type of a number, and its value; None if C has no such number."""
     if len(token) > _LONGEST:
         raise LiteralError("a long number")
     if match := _INTEGER.fullmatch(token):

@@ -1,4 +1,4 @@
-"""The codes of types in constant expressions: those of numbers, and of pointers for sizeof."""
+"""The codes of types in constant expressions: numbers for casts, all types for sizeof."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COMPUTED = ("char", "bool", "f32", "f64")
 
 
 def type_code(tokens: Sequence[str], scope: Scope) -> str:
-    """Return the code of the type in parentheses of a cast or sizeof; empty if it is none.
+    """Return the code of the type in parentheses of a cast or sizeof; empty for other tokens.
 
     Raises UncomputedError for a type whose conversion only the compiler knows.
     """

@@ -28,7 +28,7 @@ from .macros import Expansion, ExpansionError, Macro, macros_of
 _STATEMENT = re.compile(r"^[^\"']*[{;]")  # no expression has them, but text may
 # Names that C reserves for compilers and their libraries: not a macro or variable of a user.
 RESERVED = re.compile(r"_[A-Z_]")
-_SCOPED = re.compile(r"\benum\s+(class|struct)\b")  # C++: their names are no plain names
+_SCOPED = re.compile(r"\benum\s+(class|struct)\b")  # C++: their names need the scope
 
 
 class Place(Protocol):
@@ -148,7 +148,7 @@ class _Reader:
         return integer(int(before.value) + 1)
 
     def add_macro(self, macro: Macro) -> None:
-        """Compute a macro; one that is not a constant expression is none of the constants."""
+        """Compute a macro; one that is not a constant expression is skipped."""
         try:
             tokens = Expansion(self.macros).expanded(macro.tokens, frozenset([macro.name]))
             value = self.value(tokens, self.named)

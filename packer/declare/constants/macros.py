@@ -69,7 +69,7 @@ def _macro(match: re.Match[str], file: str, is_system: bool) -> Macro:
 
 
 class Expansion:
-    """Expands macros in tokens; a macro is not expanded inside of its own expansion."""
+    """Expands macros in tokens; a macro is not expanded inside its expansion."""
 
     def __init__(self, macros: Mapping[str, Macro]) -> None:
         self.macros = macros

@@ -10,7 +10,7 @@ from runtime.variables import FORMATS
 from ...declare.declaration import SIGNED, UNSIGNED
 from .names import MOST_COLUMNS, Scope, is_identifier, quoted
 
-# What the classes of runtime define: such a name is only an item.
+# Methods of the classes of runtime: a constant of such a name has no attribute.
 _METHODS = {"get", "items", "keys", "values", "clear", "pop", "popitem", "setdefault", "update"}
 _NUMBERS = {
     **dict.fromkeys((*SIGNED, *UNSIGNED), "int"),

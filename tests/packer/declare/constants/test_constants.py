@@ -53,7 +53,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> runtime.Module:
 
 
 def test_constants_have_the_values_of_the_compiler(model: runtime.Module) -> None:
-    """Integers, floats, text and enums; a macro that is no expression is no constant."""
+    """Integers, floats, text and enums; a macro that is not an expression is skipped."""
     values = {n: v for n, v in model.constants.items() if not isinstance(v, type)}
     assert values == {
         "RED": 1,
@@ -104,7 +104,7 @@ def test_a_library_without_constants_has_no_record(tmp_path: Path) -> None:
 
 
 def test_patterns_choose_constants(tmp_path: Path) -> None:
-    """Those of a pattern, without those of a pattern that begins with an exclamation mark."""
+    """A pattern takes names; one that begins with an exclamation mark leaves names out."""
     source = "#define A_1 1\n#define A_2 2\n#define B 3\nint A_v = 4;\nint f(int x) { return x; }\n"
     module = packer.CSourceModule(source, functions=AUTO, constants=["A_*", "!*2"])
     loaded = runtime.load(packer.export_library(module, tmp_path / "a.so"))
@@ -141,7 +141,7 @@ def test_two_values_of_one_name_are_refused(tmp_path: Path) -> None:
 
 
 def test_cpp_has_its_plain_constants(tmp_path: Path) -> None:
-    """Names in namespaces and scoped enums are no names of C."""
+    """Names in namespaces and scoped enums are skipped."""
     source = """
 #define T true
 namespace n { enum E { X }; const int inner = 1; }
