@@ -174,7 +174,11 @@ class HeaderModule(CSourceModule):
         }
         kept = tuple(d for d in self.functions if d.name not in missing)
         wrong = {name: reasons[name] for name in self.c_constants.values if name in reasons}
-        if not (missing or wrong) or not (kept or self.c_constants.values):
+        if not (missing or wrong):
+            return False
+        if not (kept or self.c_constants.values):
+            if all(is_access(name) for name in missing):
+                raise path_error(self.headers[0], self._nothing_text())
             return False
         made, self.functions = self.functions, kept
         self.c_constants = without(self.c_constants, wrong)
