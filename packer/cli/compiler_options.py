@@ -60,8 +60,12 @@ def _shared_words(arguments: argparse.Namespace) -> list[str]:
 
 
 def linker_words(arguments: argparse.Namespace) -> list[str]:
-    """Return the options for the linker; folders are absolute, since it may run in another one."""
+    """Return the options for the linker; folders are absolute, since it may run in another one.
+
+    The threads of OpenMP's library outlive a call: they crash if the library is unmapped.
+    """
     return [
+        *(["-Wl,-z,nodelete"] if "openmp" in arguments.f else []),
         *_shared_words(arguments),
         *(f"-L{os.path.abspath(folder)}" for folder in arguments.L),
         *(f"-l{name}" for name in arguments.l),

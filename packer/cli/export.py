@@ -24,6 +24,7 @@ from ..project import PROJECT_FILE, Project, project_of_sources, read_project
 from ..project.registry import problems
 from ..project.sources import COMPILED, is_device_code, kind_of
 from ..toolchain.formats import FORMATS, format_of
+from ..toolchain.pkg_config import find_package, header_of
 from ..toolchain.undefined import allowing
 from .compiler_options import compiler_words, linker_words
 from .executor_option import open_executor
@@ -49,6 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _export(arguments: argparse.Namespace) -> None:
     started = time.monotonic()
+    _find_packages(arguments)
     if arguments.output is not None:
         _refuse_name_of_input(arguments.output)
     with (
@@ -99,7 +101,8 @@ def _export(arguments: argparse.Namespace) -> None:
 
 def _link_options(arguments: argparse.Namespace, project: Project) -> list[str]:
     allowed = allowing(project.allow_undefined)
-    return [*project.options, *allowed, *arguments.option, *linker_words(arguments)]
+    packages = [word for package in arguments.packages for word in package.link_options]
+    return [*project.options, *allowed, *arguments.option, *linker_words(arguments), *packages]
 
 
 def _root(arguments: argparse.Namespace, project: Project) -> Module:
@@ -141,6 +144,13 @@ class _Progress:
             raise path_error(self._output, text)
 
 
+def _find_packages(arguments: argparse.Namespace) -> None:
+    """Find the packages; without sources and headers those of the packages are read."""
+    arguments.packages = [find_package(name) for name in arguments.pkg_config]
+    if arguments.packages and not (arguments.sources or arguments.header):
+        arguments.header = [header_of(package) for package in arguments.packages]
+
+
 def _project(arguments: argparse.Namespace, steps: Steps) -> Project:
     if arguments.sources or arguments.weights or arguments.header or arguments.model:
         functions: Functions | Literal["auto"] = arguments.functions or AUTO
@@ -148,8 +158,12 @@ def _project(arguments: argparse.Namespace, steps: Steps) -> Project:
             arguments.sources,
             functions,
             arguments.weights,
-            compiler_words(arguments),
+            [
+                *compiler_words(arguments),
+                *(word for package in arguments.packages for word in package.compile_options),
+            ],
             headers=arguments.header,
+            header_filter=arguments.header_filter,
             constants=arguments.constants,
             model=arguments.model,
             progress=steps,

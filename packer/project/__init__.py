@@ -172,6 +172,7 @@ def project_of_sources(
     options: Sequence[str] = (),
     *,
     headers: Sequence[str | os.PathLike[str]] = (),
+    header_filter: Sequence[str] = (),
     constants: Sequence[str] = (),
     model: ImportedSource | None = None,
     progress: Progress = silent,
@@ -181,8 +182,8 @@ def project_of_sources(
     The host code imports the device code, and the safetensors files `weights` in this order;
     without host code the first of these is the root and imports the others. `functions` has the
     functions to export, by default all that C and C++ files define. With `headers`, which declare
-    them, it has changes, and the functions to export alone, as ``"auto"``. `constants` are as for
-    `CSourceModule`. The module of `model`
+    them, it has changes, and the functions to export alone, as ``"auto"``. `constants` and
+    `header_filter` are as for `from_header`. The module of `model`
     imports all other modules; `progress` gets the steps of its import. Raises ExportError if a file
     is invalid.
     """
@@ -195,7 +196,7 @@ def project_of_sources(
         given = {} if functions == AUTO else functions
         chosen = tuple(name for name, declaration in given.items() if declaration == AUTO)
         added = tuple(inputs.add(path) for path in headers)
-        declared = Headers(added, () if EVERY in chosen else chosen)
+        declared = Headers(added, () if EVERY in chosen else chosen, tuple(header_filter))
         changes = {name: given[name] for name in given if name not in chosen}
         made = host_module(sources, changes, options=options, headers=declared, constants=constants)
         modules.append(made)

@@ -14,6 +14,7 @@ from ..declare.c_type import PACKED
 from ..declare.declaration import AUTO, EVERY
 from ..declare.options import KEYS
 from ..modules.c_source import compiler_options
+from ..toolchain.pkg_config import PREFIX
 from .inputs import read_bytes
 from .sources import COMPILED, Functions, Headers, Source, host_module, importing
 from .table import Table
@@ -88,7 +89,10 @@ def _functions(table: Table) -> tuple[Functions | Literal["auto"], Headers | Non
         return "auto", None
     functions = table.table("functions")
     headers = _headers(functions)
-    keys = ("header", *(["only"] if headers.only else [])) if headers else ()
+    keys: tuple[str, ...] = ()
+    if headers is not None:
+        lists = {"only": headers.only, "header_filter": headers.filter}
+        keys = ("header", *(key for key, value in lists.items() if value))
     names = [name for name in functions if name not in keys]
     return {name: _declaration(functions, name, headers) for name in names}, headers
 
@@ -98,12 +102,16 @@ def _headers(functions: Table) -> Headers | None:
     given = functions.plain("header")
     if isinstance(given, list):
         paths = functions.needed_files("header")
+    elif isinstance(given, str) and given.startswith(PREFIX):
+        paths = (Path(given),)
     elif isinstance(given, str) and "(" not in given and given not in (AUTO, PACKED):
         paths = (functions.file("header", given),)
     else:
         return None
     only = functions.texts("only") if isinstance(functions.plain("only"), list) else ()
-    return Headers(paths, only)
+    key = "header_filter"
+    patterns = functions.texts(key) if isinstance(functions.plain(key), list) else ()
+    return Headers(paths, only, patterns)
 
 
 def _declaration(functions: Table, name: str, headers: Headers | None) -> Any:

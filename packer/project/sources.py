@@ -57,10 +57,14 @@ class Source(NamedTuple):
 
 
 class Headers(NamedTuple):
-    """C headers that declare functions, and which functions are read: all if ()."""
+    """C headers that declare functions, and which functions are read: all if ().
+
+    `filter` has the patterns of the headers that count; by default a rule of `from_header`.
+    """
 
     paths: tuple[Path, ...]
     only: tuple[str, ...] = ()
+    filter: tuple[str, ...] = ()
 
 
 def kind_of(path: Path) -> str | None:
@@ -126,6 +130,7 @@ def host_module(
             headers.paths,
             functions={} if functions == "auto" else functions,
             only=headers.only,
+            header_filter=headers.filter,
             options=options,
             libraries=() if sources else libraries,  # else the sources define the functions
             constants=constants,
