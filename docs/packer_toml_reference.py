@@ -92,7 +92,8 @@ HOST_FUNCTIONS = (
     "Name = C function type without the name, or a table of it and options: "
     '`{ declaration = "...", doc = "...", gil = "keep", out = ["..."], errno = true, free = "...", '
     'symbol = "...", lifetime = "...", defaults = { ... } }`. `header = "x.h"`, or an array: '
-    'the functions of C headers, of which `only = ["f"]` chooses some, and which other '
+    'the functions of C headers (or `"pkg-config:NAME"`), of which `header_filter = ["x/*"]` '
+    'chooses headers, `only = ["f"]` functions, and which other '
     'names change or, by `false`, leave out. `"auto"` as a type: the source has it; for the '
     "table: every function that C and C++ files define; [functions.md](../functions.md).",
 )

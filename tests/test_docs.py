@@ -129,6 +129,7 @@ def test_readme_commands_run(tmp_path: Path) -> None:
     "page",
     [
         "coming-from-cffi.md",
+        "coming-from-ctypes.md",
         "compiling.md",
         "constants.md",
         "functions.md",

@@ -145,7 +145,7 @@ class _Progress:
 
 
 def _find_packages(arguments: argparse.Namespace) -> None:
-    """Find the packages; without sources and headers those of the packages are read."""
+    """Find the packages; without sources and headers the header of each package is read."""
     arguments.packages = [find_package(name) for name in arguments.pkg_config]
     if arguments.packages and not (arguments.sources or arguments.header):
         arguments.header = [header_of(package) for package in arguments.packages]

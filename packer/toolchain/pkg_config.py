@@ -23,7 +23,7 @@ _FOR_LINK = ("-L", "-l", "-Wl,", "-Xlinker", "-pthread", "-f")
 
 
 class Package(NamedTuple):
-    """What pkg-config says about a package."""
+    """A package: its options and its header."""
 
     name: str
     compile_options: tuple[str, ...]
