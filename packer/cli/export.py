@@ -24,7 +24,6 @@ from ..project import PROJECT_FILE, Project, project_of_sources, read_project
 from ..project.registry import problems
 from ..project.sources import COMPILED, is_device_code, kind_of
 from ..toolchain.formats import FORMATS, format_of
-from ..toolchain.pkg_config import find_package, header_of
 from ..toolchain.undefined import allowing
 from .compiler_options import compiler_words, linker_words
 from .executor_option import open_executor
@@ -146,8 +145,13 @@ class _Progress:
 
 def _find_packages(arguments: argparse.Namespace) -> None:
     """Find the packages; without sources and headers the header of each package is read."""
+    arguments.packages = []
+    if not arguments.pkg_config:
+        return
+    from ..toolchain.pkg_config import find_package, header_of
+
     arguments.packages = [find_package(name) for name in arguments.pkg_config]
-    if arguments.packages and not (arguments.sources or arguments.header):
+    if not (arguments.sources or arguments.header):
         arguments.header = [header_of(package) for package in arguments.packages]
 
 

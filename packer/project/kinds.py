@@ -14,7 +14,6 @@ from ..declare.c_type import PACKED
 from ..declare.declaration import AUTO, EVERY
 from ..declare.options import KEYS
 from ..modules.c_source import compiler_options
-from ..toolchain.pkg_config import PREFIX
 from .inputs import read_bytes
 from .sources import COMPILED, Functions, Headers, Source, host_module, importing
 from .table import Table
@@ -102,7 +101,7 @@ def _headers(functions: Table) -> Headers | None:
     given = functions.plain("header")
     if isinstance(given, list):
         paths = functions.needed_files("header")
-    elif isinstance(given, str) and given.startswith(PREFIX):
+    elif isinstance(given, str) and given.startswith("pkg-config:"):
         paths = (Path(given),)
     elif isinstance(given, str) and "(" not in given and given not in (AUTO, PACKED):
         paths = (functions.file("header", given),)

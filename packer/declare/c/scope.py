@@ -35,6 +35,7 @@ _INNERMOST = re.compile(r"\([^()]*\)")
 _WORDS = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 _TAG = re.compile(r"\b(struct|union|enum)\b[^;{}()]*?\b([A-Za-z_$][\w$]*)\s*\{", re.ASCII)
 _DEEPEST = 40
+_MACROS = re.compile(r"^#(?:define|undef) [^\n]*", re.MULTILINE)
 
 
 class Scope:
@@ -71,7 +72,7 @@ class Scope:
     @cached_property
     def chunks(self) -> list[Chunk]:
         """The declarations of the unit, in order."""
-        return list(chunks_of(self.text))
+        return list(chunks_of(_MACROS.sub("", self.text)))
 
     @cached_property
     def text(self) -> str:

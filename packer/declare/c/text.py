@@ -117,7 +117,8 @@ class _Splitter:
                 self.restart(match.end())
 
     def marker(self, match: re.Match[str]) -> None:
-        self.file = re.sub(r"\\(.)", r"\1", match["file"])
+        file = match["file"]
+        self.file = re.sub(r"\\(.)", r"\1", file) if "\\" in file else file
         self.is_system = "3" in match["flags"].split()
         self.line, self.line_start = int(match["line"]), match.end() + 1
         if not self.text[self.start : match.start()].strip():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import NamedTuple, Protocol
 
 from runtime.constants import Enum
@@ -22,12 +23,16 @@ from ..c.expression import (
     value_of,
 )
 from ..c.scope import Scope
+from ..c.tokens import is_word, tokens_of
 from ..c.types import Array, CType, Declared, Function, Pointer, Tagged
 from .macros import Expansion, ExpansionError, Macro, macros_of
 
 _STATEMENT = re.compile(r"^[^\"']*[{;]")  # no expression has them, but text may
 # Names that C reserves for compilers and their libraries: not a macro or variable of a user.
 RESERVED = re.compile(r"_[A-Z_]")
+_PLAIN_ENUM = re.compile(
+    r"(?:typedef\s+)?enum\s*(?P<tag>\w*)\s*\{(?P<body>[^{}]*)\}\s*(?P<alias>\w*)\s*", re.ASCII
+)
 _SCOPED = re.compile(r"\benum\s+(class|struct)\b")  # C++: their names need the scope
 
 
@@ -38,6 +43,13 @@ class Place(Protocol):
     def file(self) -> str: ...
     @property
     def is_system(self) -> bool: ...
+
+
+class _File(NamedTuple):
+    """A file, as the place of what it declares."""
+
+    file: str
+    is_system: bool
 
 
 IsOwn = Callable[[Place], bool]
@@ -76,12 +88,16 @@ def constants_of(scope: Scope, is_own: IsOwn, is_taken: Callable[[str], bool]) -
     `is_own` returns True for a declaration or macro that counts, `is_taken` for a name that does.
     """
     reader = _Reader(scope, macros_of(scope.text))
+    is_own_file = cache(lambda file, is_system: is_own(_File(file, is_system)))
     for index, chunk in enumerate(scope.chunks):
-        if "enum" in chunk.text and "{" in chunk.text and not _SCOPED.search(chunk.text):
-            for enum in _enums(scope.declared(index)):
-                reader.add_enum(enum, chunk.is_global and is_own(chunk), is_taken)
+        is_enum = "enum" in chunk.text and "{" in chunk.text and not _SCOPED.search(chunk.text)
+        if is_enum and chunk.is_global and is_own_file(chunk.file, chunk.is_system):
+            plain = _plain_enum(chunk.text)
+            for enum in [plain] if plain else _enums(scope.declared(index)):
+                reader.add_enum(enum, is_taken)
     for macro in reader.macros.values():
-        if _may_be_constant(macro) and is_own(macro) and is_taken(macro.name):
+        is_of_own = is_own_file(macro.file, macro.is_system)
+        if is_of_own and _may_be_constant(macro) and is_taken(macro.name):
             reader.add_macro(macro)
     return Constants(reader.values, tuple(reader.enums), reader.left_out)
 
@@ -107,12 +123,12 @@ def without(constants: Constants, names: Collection[str]) -> Constants:
 class _Reader:
     def __init__(self, scope: Scope, macros: Mapping[str, Macro]) -> None:
         self.scope, self.macros = scope, macros
-        self.known: dict[str, Number] = {}  # the names of all enums
+        self.known: dict[str, Number] = {}  # the names of the enums
         self.values: dict[str, Value] = {}
         self.enums: list[Enum] = []
         self.left_out: dict[str, str] = {}
 
-    def add_enum(self, enum: Tagged, is_own: bool, is_taken: Callable[[str], bool]) -> None:
+    def add_enum(self, enum: Tagged, is_taken: Callable[[str], bool]) -> None:
         """Compute the names of one enum; each without a value is one more than the name before."""
         value: Number | None = Number("i32", -1)
         found: dict[str, int] = {}
@@ -121,13 +137,13 @@ class _Reader:
                 value = self.integer(tokens) if tokens else self.following(value)
             except NotConstantError as error:
                 value = None
-                if is_own and is_taken(name):
+                if is_taken(name):
                     self.left_out[name] = _reason(error)
                 continue
             self.known[name] = value
             macro = self.macros.get(name)
             is_plain = macro is None or macro.body.strip() == name  # else the macro is the constant
-            if is_own and is_plain and is_taken(name) and value.value is not None:
+            if is_plain and is_taken(name) and value.value is not None:
                 found[name] = int(value.value)
         self.values.update({name: self.known[name] for name in found})
         if found and enum.name:
@@ -137,7 +153,7 @@ class _Reader:
         return value_of(tokens, names, self.scope.type_code, is_cpp=self.scope.is_cpp)
 
     def integer(self, tokens: tuple[str, ...]) -> Number:
-        found = self.value(tokens, self.known.get)
+        found = self.value(tokens, self.named)
         if isinstance(found, Text) or not isinstance(found.value, int):
             raise NotConstantError("not an integer")
         return integer(found.value)
@@ -164,11 +180,33 @@ class _Reader:
     def named(self, name: str) -> Number | None:
         if self.scope.is_cpp and name in ("true", "false"):
             return Number("i32", int(name == "true"))
-        return self.known.get(name)
+        if name in self.known:
+            return self.known[name]
+        value = self.scope.constant(name)  # of a header of the system
+        return None if value is None else integer(value)
 
 
 def _reason(error: Exception) -> str:
     return f"its value depends on {error}, expected numbers and text; define a variable of it"
+
+
+def _plain_enum(text: str) -> Tagged | None:
+    """Read an enum with nothing else in its declaration, for which no parser is imported."""
+    match = _PLAIN_ENUM.fullmatch(text)
+    if match is None:
+        return None
+    made: list[tuple[str, tuple[str, ...]]] = []
+    entry, depth = list[str](), 0
+    for word in [*(token.text for token in tokens_of(match["body"])), ","]:
+        depth += (word == "(") - (word == ")")
+        if word != "," or depth:
+            entry.append(word)
+            continue
+        if entry and (not is_word(entry[0]) or entry[1:2] not in ([], ["="])):
+            return None
+        made += [(entry[0], tuple(entry[2:]))] if entry else []
+        entry = []
+    return Tagged("enum", match["tag"], constants=tuple(made), alias=match["alias"])
 
 
 def _enums(found: Sequence[Declared]) -> Iterator[Tagged]:

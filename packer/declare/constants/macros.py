@@ -8,12 +8,9 @@ from typing import NamedTuple
 
 from ..c.tokens import tokens_of
 
-_LINE = re.compile(
-    r'^#(?: (?P<line>\d+) "(?P<file>(?:[^"\\\n]|\\.)*)"(?P<flags>[^\n]*)'
-    r"|define (?P<name>[A-Za-z_$][\w$]*)(?P<parameters>\([^)\n]*\))?[ \t]*(?P<body>[^\n]*)"
-    r"|undef (?P<undefined>[A-Za-z_$][\w$]*))",
-    re.MULTILINE,
-)
+_PLACE = re.compile(r'# \d+ "((?:[^"\\]|\\.)*)"(.*)')
+_DIRECTIVE = re.compile(r"#(define|undef) ([A-Za-z_$][\w$]*)", re.ASCII)
+_PARAMETERS = re.compile(r"\(([^)]*)\)")
 _MANY = 20_000  # tokens of one expansion
 _DEEPEST = 100  # macros in macros
 
@@ -23,13 +20,24 @@ class Spaced(str):
 
 
 class Macro(NamedTuple):
-    """One macro."""
+    """One macro. Few of a unit are needed, so its text is read when it is."""
 
     name: str
-    parameters: tuple[str, ...] | None  # None if it is used without parentheses
-    body: str
+    text: str  # what follows the name
     file: str  # where it is defined, by the line markers
     is_system: bool  # True in a file that the compiler counts as one of the system's
+
+    @property
+    def parameters(self) -> tuple[str, ...] | None:
+        """The parameters; None if it is used without parentheses."""
+        match = _PARAMETERS.match(self.text)
+        return tuple(p.strip() for p in match[1].split(",") if p) if match else None
+
+    @property
+    def body(self) -> str:
+        """The text that replaces it."""
+        match = _PARAMETERS.match(self.text)
+        return self.text[match.end() if match else 0 :].strip()
 
     @property
     def tokens(self) -> list[str]:
@@ -50,22 +58,17 @@ def macros_of(text: str) -> dict[str, Macro]:
     """Return the macros that are defined at the end of preprocessed text, in their order."""
     found: dict[str, Macro] = {}
     file, is_system = "", False
-    for match in _LINE.finditer(text):
-        if match["line"]:
-            file = re.sub(r"\\(.)", r"\1", match["file"])
-            is_system = "3" in match["flags"].split()
-        elif match["name"]:
-            found.pop(match["name"], None)
-            found[match["name"]] = _macro(match, file, is_system)
-        else:
-            found.pop(match["undefined"], None)
+    for line in text.split("\n"):
+        if line[:1] != "#":
+            continue
+        if match := _DIRECTIVE.match(line):
+            found.pop(match[2], None)
+            if match[1] == "define":
+                found[match[2]] = Macro(match[2], line[match.end() :], file, is_system)
+        elif match := _PLACE.match(line):
+            file = re.sub(r"\\(.)", r"\1", match[1]) if "\\" in match[1] else match[1]
+            is_system = "3" in match[2].split()
     return found
-
-
-def _macro(match: re.Match[str], file: str, is_system: bool) -> Macro:
-    inside = match["parameters"]
-    words = None if inside is None else tuple(p.strip() for p in inside[1:-1].split(",") if p)
-    return Macro(match["name"], words, match["body"], file, is_system)
 
 
 class Expansion:

@@ -25,6 +25,8 @@ _OTHER = re.compile(
     r"$|(?:class|typedef|template|using|_?[sS]tatic_assert)\b|enum\s+(?:class|struct)\b"
 )
 _FUNCTION = re.compile(r"[^(=\[]*\w\s*\((?!\s*\*)")  # not int (*pointer)(int)
+_TYPE = re.compile(r"(?:enum|struct|union)\b[^=]*")  # without a name after it
+_BRACES = re.compile(r"\{[^{}]*\}")
 _TEXT = re.compile(r'=\s*\{?\s*"')
 _VOID = Named(("void",))
 _SIZE_TYPE = Named(("size_t",))
@@ -90,7 +92,16 @@ def _may_declare(chunk: Chunk, scope: Scope) -> bool:
     text = chunk.text
     if chunk.is_definition or _OTHER.match(text) or _FUNCTION.match(without_labels(text)):
         return False
-    return not scope.is_cpp or _is_c(chunk) or chunk.is_global
+    is_type = text.endswith("}") and _TYPE.fullmatch(_without_braces(without_labels(text)))
+    return not is_type and (not scope.is_cpp or _is_c(chunk) or chunk.is_global)
+
+
+def _without_braces(text: str) -> str:
+    """Drop what is in braces."""
+    count = 1
+    while count:
+        text, count = _BRACES.subn("", text)
+    return text
 
 
 def _is_c(chunk: Chunk) -> bool:
