@@ -12,7 +12,6 @@ from .abi import (
     MAIN_NAME,
     RUNNABLE,
 )
-from .constants import named_values, parse_constants
 from .error import FunctionNotFoundError, LibraryLoadError, near_names
 from .module import Module, _tree_changed, preorder, upper_floors
 from .registry import find_global_func, near_functions
@@ -181,6 +180,8 @@ class LibraryModule(Module):
     def own_constants(self) -> Mapping[str, Any]:
         """The constants of the file."""
         if self._constants is None:
+            from .constants import named_values
+
             self._constants = named_values(self._constants_record())
         return self._constants
 
@@ -196,6 +197,8 @@ class LibraryModule(Module):
 
     def _constants_record(self) -> ConstantsRecord:
         if self._record is None:
+            from .constants import parse_constants
+
             self._record = parse_constants(self._library.data(CONSTANTS), self.path)
         return self._record
 

@@ -9,6 +9,7 @@ import pytest
 import packer
 import runtime
 from packer.importers.header import HeaderModule
+from packer.project import read_project
 from packer.toolchain.pkg_config import find_package
 
 
@@ -112,3 +113,20 @@ def test_a_missing_package_is_refused(package: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PKG_CONFIG", "no-such-program")
     with pytest.raises(packer.ExportError, match="there is no program 'no-such-program'; install"):
         find_package("libkit-2.0")
+
+
+def test_packer_toml_has_the_same_choices(package: Path) -> None:
+    """A package as the header, patterns of headers and of constants."""
+    (package / "include/kit/Kit.h").write_text(
+        '#include "more.h"\n#define KIT_A 1\n#define KIT_B 2\nint kit_run(int x);\n'
+    )
+    (package / "include/kit/more.h").write_text("#define MORE 3\nint kit_more(int x);\n")
+    (package / "packer.toml").write_text(
+        '[library]\noutput = "k.so"\n[module.kit]\nkind = "c"\nconstants = ["!*_B"]\n'
+        '[module.kit.functions]\nheader = "pkg-config:libkit-2.0"\nheader_filter = ["Kit.h"]\n'
+    )
+    project = read_project(package / "packer.toml")
+    path = packer.export_library(project.root, package / "k.so")
+    loaded = runtime.load(path)
+    assert (loaded["kit_run"](1), dict(loaded.constants)) == (2, {"KIT_A": 1})
+    assert "kit_more" not in loaded
