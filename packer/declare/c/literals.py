@@ -24,7 +24,8 @@ _ESCAPE = re.compile(
 )
 _SIMPLE = dict(zip("abfnrtve", "\a\b\f\n\r\t\v\x1b", strict=True))
 _LONGEST = 400  # characters of a number
-_SMALLEST = 2.0**-126  # of normal numbers of f32
+# Of normal numbers of f32.
+_SMALLEST, _LARGEST = 2.0**-126, (2 - 2.0**-23) * 2.0**127
 
 
 class LiteralError(Exception):
@@ -56,7 +57,7 @@ def _float(value: float, suffix: str) -> tuple[str, float]:
     if suffix == "f" and value:
         (bits,) = struct.unpack("Q", struct.pack("d", value))
         # Rounded twice, such a number might be another than the compiler's.
-        if bits & 0x1FFFFFFF == 0x10000000 or not _SMALLEST <= value < 2.0**127:
+        if bits & 0x1FFFFFFF == 0x10000000 or not _SMALLEST <= value <= _LARGEST:
             raise LiteralError(f"the float {value!r}")
         (value,) = struct.unpack("f", struct.pack("f", value))
     if value == float("inf") or (suffix == "l" and not value.is_integer()):
