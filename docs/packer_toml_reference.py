@@ -93,9 +93,15 @@ HOST_FUNCTIONS = (
     "Name = C function type without the name, or a table of it and options: "
     '`{ declaration = "...", doc = "...", gil = "keep", out = ["..."], errno = true, free = "...", '
     'symbol = "...", lifetime = "...", kept = "...", defaults = { ... } }`. `header = "x.h"`, or '
-    'an array: the functions of C headers, of which `only = ["f"]` chooses some, and which other '
+    'an array: the functions of C headers (or `"pkg-config:NAME"`), of which `header_filter = '
+    '["x/*"]` chooses headers, `only = ["f"]` functions, and which other '
     'names change or, by `false`, leave out. `"auto"` as a type: the source has it; for the '
     "table: every function that C and C++ files define; [functions.md](../functions.md).",
+)
+HOST_CONSTANTS = (
+    "array of strings",
+    "Patterns of the constants and variables to export, by default all: `SIZE_*`, or `!SIZE_*` to "
+    'leave some out. Needs a header, or `functions = "auto"`; [constants.md](../constants.md).',
 )
 KERNELS = (
     "table of tables",
@@ -216,8 +222,11 @@ def _of_importer(importer: Importer, page: str) -> str:
 
 
 def _described(kind: str, keys: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """The rows of one kind; two keys mean something else in device code."""
-    rows = {key: HOST_FUNCTIONS if key == "functions" else KEYS[key] for key in keys}
+    """The rows of one kind; some keys mean something else in device code."""
+    host = {"functions": HOST_FUNCTIONS} | (
+        {"constants": HOST_CONSTANTS} if "include" in keys else {}
+    )
+    rows = {key: host.get(key) or KEYS[key] for key in keys}
     if "fmt" in keys:
         rows["functions"] = KERNELS
         rows["sources"] = ("array of one path", "The file.")

@@ -38,7 +38,7 @@ def unread_by_tvm(root: Module, dialect: Dialect) -> list[str]:
 # Symbols of data that an export defines, with its prefix.
 DATA_SYMBOLS = (
     *(*abi.BLOB_SYMBOLS, abi.MANIFEST, abi.LIBRARY_METADATA, abi.CHECKSUMS),
-    *(abi.CPU_LEVELS, abi.LEFT_OUT, abi.STRUCTS, abi.MAIN_NAME),
+    *(abi.CPU_LEVELS, abi.LEFT_OUT, abi.STRUCTS, abi.CONSTANTS, abi.MAIN_NAME),
 )
 # Symbols in objects: a packed C function that gets the plain name of a C function, and that C
 # function (`elf.plain_names`).
@@ -83,6 +83,7 @@ class Naming:
         self.cpu_levels = prefix + abi.CPU_LEVELS
         self.left_out = prefix + abi.LEFT_OUT
         self.structs = prefix + abi.STRUCTS
+        self.constants = prefix + abi.CONSTANTS
         self.entry = prefix + abi.MAIN_NAME
 
     def fact(self, function: str) -> str:

@@ -9,10 +9,11 @@ Each row of RECORDS makes one of them; a new record is a new row. docs/format.md
     CPU levels     the processors that the code is compiled for
     left out       the functions that were found and not exported, each with the reason
     structs        the layouts of structs and unions, whose members are read in place
+    constants      the constants and variables of the host code
 
-Readers find a record by its symbol. The first four are embedded as the blob is; the last three
-exist only beside host code, whose glue defines them, with the facts of each function. The
-checksums, the last record, list the others.
+Readers find a record by its symbol. The first four are embedded as the blob is; the others exist
+only beside host code, whose glue defines them, with the facts of each function. The checksums, the
+last record, list the others.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from runtime.error import ExportError
 from runtime.serial.library_metadata import dump_metadata
 from runtime.serial.manifest import dump_manifest
 
+from .declare.constants.record import constants_text
 from .declare.left_out import dump_left_out
 from .declare.struct_record import dump_structs
 from .files.text import path_error
@@ -123,8 +125,12 @@ def _structs(of: Contents) -> Record:
     return Record(of.link.naming.structs, text.encode(), is_glue=True)
 
 
+def _constants(of: Contents) -> Record:
+    return Record(of.link.naming.constants, constants_text(of.hosts).encode(), is_glue=True)
+
+
 RECORDS: tuple[Callable[[Contents], Record], ...] = (
-    *(_manifest, _metadata, _bill, _bundle, _cpu_levels, _left_out, _structs),
+    *(_manifest, _metadata, _bill, _bundle, _cpu_levels, _left_out, _structs, _constants),
 )
 
 

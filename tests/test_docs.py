@@ -129,7 +129,9 @@ def test_readme_commands_run(tmp_path: Path) -> None:
     "page",
     [
         "coming-from-cffi.md",
+        "coming-from-ctypes.md",
         "compiling.md",
+        "constants.md",
         "functions.md",
         "operators.md",
         "scale.md",

@@ -49,6 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _export(arguments: argparse.Namespace) -> None:
     started = time.monotonic()
+    _find_packages(arguments)
     if arguments.output is not None:
         _refuse_name_of_input(arguments.output)
     with (
@@ -99,7 +100,8 @@ def _export(arguments: argparse.Namespace) -> None:
 
 def _link_options(arguments: argparse.Namespace, project: Project) -> list[str]:
     allowed = allowing(project.allow_undefined)
-    return [*project.options, *allowed, *arguments.option, *linker_words(arguments)]
+    packages = [word for package in arguments.packages for word in package.link_options]
+    return [*project.options, *allowed, *arguments.option, *linker_words(arguments), *packages]
 
 
 def _root(arguments: argparse.Namespace, project: Project) -> Module:
@@ -141,6 +143,18 @@ class _Progress:
             raise path_error(self._output, text)
 
 
+def _find_packages(arguments: argparse.Namespace) -> None:
+    """Find the packages; without sources and headers the header of each package is read."""
+    arguments.packages = []
+    if not arguments.pkg_config:
+        return
+    from ..toolchain.pkg_config import find_package, header_of
+
+    arguments.packages = [find_package(name) for name in arguments.pkg_config]
+    if not (arguments.sources or arguments.header):
+        arguments.header = [header_of(package) for package in arguments.packages]
+
+
 def _project(arguments: argparse.Namespace, steps: Steps) -> Project:
     if arguments.sources or arguments.weights or arguments.header or arguments.model:
         functions: Functions | Literal["auto"] = arguments.functions or AUTO
@@ -148,8 +162,13 @@ def _project(arguments: argparse.Namespace, steps: Steps) -> Project:
             arguments.sources,
             functions,
             arguments.weights,
-            compiler_words(arguments),
+            [
+                *compiler_words(arguments),
+                *(word for package in arguments.packages for word in package.compile_options),
+            ],
             headers=arguments.header,
+            header_filter=arguments.header_filter,
+            constants=arguments.constants,
             model=arguments.model,
             progress=steps,
         )
@@ -186,10 +205,15 @@ def _refuse_name_of_input(output: str) -> None:
 
 def _summary(output: str, project: Project, seconds: float) -> str:
     functions, modules = project.counts()
-    return (
-        f"{shown_path(output)}: {size_text(os.path.getsize(output))}, "
-        f"{_counted(functions, 'function')}, {_counted(modules, 'module')}, {seconds:.2f} s"
-    )
+    constants = project.count_constants()
+    parts = [
+        size_text(os.path.getsize(output)),
+        _counted(functions, "function"),
+        *([_counted(constants, "constant")] if constants else []),
+        _counted(modules, "module"),
+        f"{seconds:.2f} s",
+    ]
+    return f"{shown_path(output)}: {', '.join(parts)}"
 
 
 def _write_functions(project: Project, *, is_found: bool) -> None:
@@ -211,7 +235,12 @@ def _nothing_to_call(output: str, made: Path, project: Project) -> str:
     modules = list(preorder(project.root))
     hosts = [module for module in modules if module.is_dso_exportable]
     is_wanted = len(hosts) < len(modules) or any(getattr(m, "drops", False) for m in hosts)
-    if is_wanted or project.counts()[0] or format_of(output) is not FORMATS["so"]:
+    if (
+        is_wanted
+        or project.counts()[0]
+        or project.count_constants()
+        or format_of(output) is not FORMATS["so"]
+    ):
         return ""
     from ..inspect import inspect_library  # seldom needed
 

@@ -34,6 +34,7 @@ examples:
   packer export a.so a.c --function add        # this function alone
   packer export a.so a.c --function "add=int64_t(int64_t a, int64_t b)"
   packer export z.so --header /usr/include/zlib.h -lz   # all of a header
+  packer export uv.so --pkg-config libuv
   packer export lua.so --header lua.h --header lauxlib.h -llua5.4
   packer export                # the library that packer.toml describes
   packer export model.so       # the same, written to model.so
@@ -72,6 +73,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     kept = "C keeps the callbacks and void * of NAME: a parameter's handle, forever, or kept"
     parser.add_repeated("--callback", "NAME=UNTIL", kept)
     parser.add_repeated("--header", "FILE", "a C header; its functions are exported")
+    parts = "the headers that count as parts of these: 'gsl/*'; '!gsl/*' leaves some out"
+    parser.add_repeated("--header-filter", "PATTERN", parts)
+    package = "take header, options and RUNPATH of this package from pkg-config"
+    parser.add_repeated("--pkg-config", "PACKAGE", package)
+    taken = "the constants and variables to export, as 'SIZE_*'; '!SIZE_*' leaves some out"
+    parser.add_repeated("--constants", "PATTERN", taken)
     parser.add_repeated("--weights", "FILE", "a safetensors file to pack, instead of packer.toml")
     add("--project", metavar="FILE", help=f"read this file instead of {PROJECT_FILE}")
     add("--entry", metavar="NAME", help="the function that runtime.load(OUTPUT)(...) calls")
@@ -116,13 +123,20 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         parser.error("argument --project: not allowed with SOURCE or --weights")
     if arguments.header and arguments.project is not None:
         parser.error("argument --project: not allowed with --header")
-    if arguments.function and not (arguments.sources or arguments.header):
+    if arguments.pkg_config and arguments.project is not None:
+        parser.error("argument --project: not allowed with --pkg-config")
+    if arguments.header_filter and not (arguments.header or arguments.pkg_config):
+        parser.error("argument --header-filter: needs --header or --pkg-config")
+    is_read = arguments.sources or arguments.header or arguments.pkg_config
+    if arguments.function and not is_read:
         parser.error("argument --function: needs SOURCE; or declare functions in packer.toml")
+    if arguments.constants and not is_read:
+        parser.error("argument --constants: needs SOURCE or --header; packer.toml has constants")
     if arguments.encrypt and not arguments.encrypt_key and (arguments.sources or arguments.weights):
         parser.error(
             "argument --encrypt: needs --encrypt-key; packer keygen --encryption makes one"
         )
-    has_code = arguments.sources or arguments.header or arguments.model
+    has_code = is_read or arguments.model
     if compiler_words(arguments) and not has_code:
         option = compiler_words(arguments)[0]
         parser.error(f"argument {option}: needs SOURCE; or set options in packer.toml")

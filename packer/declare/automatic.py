@@ -14,6 +14,7 @@ from .c.text import Chunk, chunks_of, without_labels
 from .c.tokens import RESERVED
 from .c.types import Function, render
 from .c_type import OWN_PREFIXES, PACKED, FunctionReader, check_frees
+from .constants.variables import is_access
 from .declaration import AUTO, Declaration, FunctionDeclaration
 
 # A name before its parameters, also inside parentheses: T *(name)(void).
@@ -198,7 +199,7 @@ class _Reader:
 
 def table_lines(declarations: Iterable[Declaration]) -> list[str]:
     """Write declarations as the lines of a table of packer.toml."""
-    return [f"{declaration.name} = {_table_value(declaration)}" for declaration in declarations]
+    return [f"{d.name} = {_table_value(d)}" for d in declarations if not is_access(d.name)]
 
 
 def _table_value(declaration: Declaration) -> str:

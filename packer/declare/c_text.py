@@ -8,11 +8,15 @@ from .declaration import joined
 
 
 def c_string(text: str) -> str:
+    """A C string literal of text in UTF-8."""
+    return c_string_of(text.encode())
+
+
+def c_string_of(data: bytes) -> str:
     """A C string literal: three octal digits end an escape, and "?" may begin a trigraph."""
     escapes = {ord("\n"): "\\n", ord('"'): '\\"', ord("\\"): "\\\\", ord("?"): "\\?"}
     made = (
-        escapes.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}")
-        for byte in text.encode()
+        escapes.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in data
     )
     return f'"{"".join(made)}"'
 

@@ -140,6 +140,8 @@ class Check(NamedTuple):
     # The function or macro that ``__packer_call_<name>`` calls; empty if the wrapper calls the
     # function itself.
     calls: str = ""
+    # The expression of that function in place of a call, in C; ``packer_0`` is its parameter.
+    expression: str = ""
 
 
 class Declaration(NamedTuple):

@@ -9,6 +9,7 @@ from runtime.abi import CONTEXT_SYMBOLS
 
 from ..dialect import PACKED_PREFIX, Naming
 from .c_text import c_string
+from .constants.variables import is_access
 from .declaration import Declaration, with_char
 from .facts import dump_facts
 from .kept import is_kept
@@ -127,7 +128,8 @@ class Glue:
 
     def _add_function(self, index: int, declaration: Declaration) -> None:
         name, naming = declaration.name, self._naming
-        self.texts[naming.fact(name)] = text = dump_facts(declaration, naming.legacy_calls)
+        is_legacy = naming.legacy_calls and not is_access(name)
+        self.texts[naming.fact(name)] = text = dump_facts(declaration, is_legacy)
         self._define_text(f"dso_fact_{index}", naming.fact(name), text)
         if declaration.abi == "packed_c":
             self.packed[name] = f"dso_packed_{index}"
@@ -140,7 +142,7 @@ class Glue:
         self._lines += declared_lines(index, declaration, scope, free)
         wrapper, body = f"dso_wrapper_{index}", body_lines(index, declaration, scope, self._checks)
         self._define_function(wrapper, naming.wrapper(name), self._guarded(index, name, body))
-        if naming.legacy_calls:
+        if is_legacy:
             self._headers.add("glue_legacy.h")
             self._lines += packed_lines(index, declaration, PACKED_PREFIX + name)
             self.symbols[naming.prefix + name] = f"dso_packed_{index}"

@@ -89,7 +89,7 @@ def _call(declaration: Declaration, language: str) -> str:
     assert function is not None
     names = [f"packer_{i}" for i in range(len(function.parameters))]
     head = _prototype(function, CALL_PREFIX + declaration.name, language, names)
-    call = f"{calls}({', '.join(names)})"
+    call = declaration.check.expression or f"{calls}({', '.join(names)})"
     if declaration.result != "void":
         call = f"return {call}"
     where = f"declaration of {declaration.name}"

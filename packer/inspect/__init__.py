@@ -27,6 +27,7 @@ from ..elf.dynamic import Dynamic, read_dynamic
 from ..elf.image import Image, map_file, valid_path
 from ..elf.linkage import Hardening, Linkage, VersionNeed
 from ..elf.section_table import read_static_symbols
+from .constants import read_constants, shown_values
 from .cpu_levels import read_cpu_levels
 from .functions import MAX_FUNCTIONS, read_entry_function, read_functions
 from .graph import GraphReport, read_graph
@@ -159,6 +160,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         problems.extend(_find_unreadable(checked, dynamic.symbols))
         verify_checksums(checked, image, dynamic.symbols, tree)
     cpu = read_cpu_levels(image, dynamic.symbols, checked if native else None)
+    constants = read_constants(image, dynamic.symbols)
     graph = read_graph(tree.root, notes)
     notes.extend(find_duplicates(tree.modules))
     notes.extend(find_carried_libraries(tree.modules))
@@ -180,6 +182,8 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         functions=with_operators(functions, tree.root),
         entry=entry,
         cpu=cpu,
+        constants=shown_values(constants),
+        globals=constants.globals,
         graph=graph,
         blob=tree.blob,
         linkage=linkage,

@@ -247,7 +247,9 @@ def _weights(root: Module | None) -> Iterator[Finding]:
     for module in preorder(root) if root is not None else ():
         if not isinstance(module, VMExecutable):
             continue
-        constants = [module.constants[index] for index in module.bytecode.weight_constants()]
+        constants = [
+            module.bytecode_constants[index] for index in module.bytecode.weight_constants()
+        ]
         used = {str(name) for type_index, name in constants if type_index == STR}
         try:
             known = {name for part in list(preorder(module))[1:] for name in part.own_weights}

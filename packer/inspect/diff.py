@@ -166,6 +166,8 @@ def _facts(opened: OpenedLibrary) -> Facts:
     return {
         "library": {"library": {**_library(report), "code": _code(opened)}},
         "metadata": {name: {"value": value} for name, value in report.metadata.items()},
+        "constants": {name: {"value": value} for name, value in report.constants.items()},
+        "globals": {name: {"value": code} for name, code in report.globals.items()},
         "functions": {function.name: _function(function) for function in report.functions},
         "modules": _modules(opened),
         "needed": {name: {} for name in report.linkage.needed},

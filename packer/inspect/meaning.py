@@ -14,6 +14,7 @@ _OWN = {
     abi.CHECKSUMS: "the checksums: the exported symbols and their CRC-32",
     abi.CPU_LEVELS: "the CPU levels that the code was compiled for",
     abi.STRUCTS: "the layouts of structs and unions, whose members are read in place",
+    abi.CONSTANTS: "the constants and variables of the code",
     abi.LEFT_OUT: "the functions that the export left out, with the reasons",
     abi.BUNDLE: "the room for the bundle with the file's signature",
     abi.SBOM: "the bill of materials, CycloneDX",

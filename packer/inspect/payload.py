@@ -117,7 +117,7 @@ def _bytecode(module: VMExecutable) -> Iterator[tuple[str, str]]:
     yield "functions", _items(module.function_names(), module.signature)
     yield "calls", _items(called)
     yield "memory_scopes", _items(module.memory_scopes.items(), lambda pair: f"{pair[0]} {pair[1]}")
-    yield "constants", _items(module.constants, _constant)
+    yield "constants", _items(module.bytecode_constants, _constant)
     yield "instructions", f"{len(module.offsets) // 8:,}, {len(module.words):,} bytes"
 
 

@@ -223,6 +223,10 @@ class LibraryReport:
         The function that a call of the library runs.
     cpu : CpuReport or None
         The CPU levels of the host code; None if it runs on every processor of the machine.
+    constants : dict
+        The constants of the host code by name: int, float, or text.
+    globals : dict
+        The variables of the host code, each with its code.
     graph : GraphReport or None
         The graph of the model, if the library has the record of one.
     segments : tuple of Segment
@@ -248,6 +252,8 @@ class LibraryReport:
     functions: tuple[FunctionReport, ...]
     entry: str | None
     cpu: CpuReport | None
+    constants: dict[str, int | float | str]
+    globals: dict[str, str]
     graph: GraphReport | None
     blob: BlobReport | None
     linkage: Linkage

@@ -50,6 +50,11 @@ def summary(report: LibraryReport) -> Iterator[Line]:
     yield from _functions(report)
     if report.entry is not None:
         yield _label("entry", report.entry)
+    if report.constants:
+        rows = (line((name, "name"), f" = {value!r}") for name, value in report.constants.items())
+        yield from _block("constants", rows, len(report.constants))
+    if report.globals:
+        yield _label("globals", ", ".join(_some(list(report.globals))))
     if report.cpu is not None:
         yield from _cpu_levels(report.cpu)
     yield from _weights(report.modules)

@@ -12,6 +12,9 @@ from runtime.error import ExportError
 from ..declare.automatic import functions_defined
 from ..declare.c.scope import Scope
 from ..declare.c_type import parse_functions
+from ..declare.constants.confirmed import confirmations
+from ..declare.constants.found import Constants, chosen, constants_of
+from ..declare.constants.variables import variables_of
 from ..declare.declaration import AUTO, EVERY
 from ..declare.redeclaration import redeclarations
 from ..files.arguments import list_of
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     from ..declare.automatic import Found
     from ..declare.c_type import Functions
+    from ..declare.constants.found import IsOwn, Place
     from ..declare.declaration import Declaration
     from ..target import Target
     from ..toolchain.compiler import Language
@@ -61,6 +65,10 @@ class CSourceModule(HostModule):
         the folders to search.
     options : sequence of str
         Further compiler options, for this source only.
+    constants : sequence of str
+        Patterns of the names of constants and variables to export, by default all: ``"SIZE_*"``;
+        with ``!`` before it, of those to leave out: ``"!*"``. Only ``"auto"`` for all functions
+        exports any.
 
     Raises
     ------
@@ -73,6 +81,12 @@ class CSourceModule(HostModule):
     ----------
     left_out : dict of str to str
         The functions that ``"auto"`` did not export, each with the reason.
+    c_constants : Constants
+        The constants of the source: names of enums, and macros that are constant expressions.
+    c_globals : dict of str to str
+        The variables of the source, each with its code.
+    c_left_out : dict of str to str
+        The constants and variables that are not exported, each with the reason.
     is_read : bool
         True if `functions` were found in the source or in a header.
     drops : bool
@@ -107,6 +121,7 @@ class CSourceModule(HostModule):
         define: Sequence[str] = (),
         libraries: Sequence[str] = (),
         options: Sequence[str] = (),
+        constants: Sequence[str] = (),
     ) -> None:
         self.path = _as_path(source_or_path)
         self.fmt = fmt or LANGUAGE_OF_SUFFIX.get(self.path.suffix if self.path else "", "c")
@@ -116,36 +131,55 @@ class CSourceModule(HostModule):
         self.options = compiler_options(include, define, options)
         self.libraries = library_names(libraries)
         self.left_out: dict[str, str] = {}
+        self.c_left_out: dict[str, str] = {}
         self.left_out_types: dict[str, str] = {}
         self.is_read = functions == AUTO or (
             isinstance(functions, Mapping) and AUTO in functions.values()
         )
         given: Iterable[object] = functions.values() if isinstance(functions, Mapping) else ()
         self.drops = any(declaration is False for declaration in given)
+        self.c_constants, self.c_globals = Constants(), dict[str, str]()
+        self.patterns = list_of(constants, "constants")
         self.functions = self._read_functions(functions)
 
     def _read_functions(
         self, functions: Functions | Sequence[str] | None
     ) -> tuple[Declaration, ...]:
         """Read the declarations; the source says what their names mean."""
+        chosen(self.patterns)  # refuses wrong ones
         if not functions or (not isinstance(functions, Mapping) and functions != AUTO):
-            return parse_functions(functions, module=repr(self), entry="main")
+            return self._listed(functions)
         code = self.code.decode("utf-8", "replace")
         scope = Scope(self._preprocessed, code, is_open=False, is_cpp=self.fmt != "c")
         changes = dict(functions) if isinstance(functions, Mapping) else {}
         if functions == AUTO or changes.pop(EVERY, None) == AUTO:
             found = functions_defined(scope, repr(self), changes)
-            return self._take(found)
+            return self._take(found, scope, _is_of_user)
+        return self._listed(functions, scope)
+
+    def _listed(
+        self, functions: Functions | Sequence[str] | None, scope: Scope | None = None
+    ) -> tuple[Declaration, ...]:
+        """Read declarations that the user lists; the constants of such a source are not read."""
+        if self.patterns:
+            text = f"{self!r}: constants of a source whose functions are listed, expected all: add"
+            raise ExportError(f'{text} "*" = "auto" to the functions', module=self.type_key)
         return parse_functions(functions, module=repr(self), entry="main", scope=scope)
 
-    def _take(self, found: Found) -> tuple[Declaration, ...]:
-        """Store what was left out, and return the functions."""
+    def _take(
+        self, found: Found, scope: Scope, is_own: IsOwn, *, is_header: bool = False
+    ) -> tuple[Declaration, ...]:
+        """Store the constants and what was left out; return the functions, and of variables."""
         self.left_out, self.left_out_types = found.left_out, found.left_out_types
-        return found.made
+        where = repr(self), is_own, chosen(self.patterns)
+        variables = variables_of(scope, *where, is_header=is_header)
+        self.c_constants, self.c_globals = constants_of(scope, *where[1:]), variables.codes
+        self.c_left_out = {**self.c_constants.left_out, **variables.left_out}
+        return (*found.made, *variables.made)
 
     def _preprocessed(self) -> str:
-        """Return what the compiler reads of the source, with the line markers."""
-        return preprocess(*self._unit())
+        """Return what the compiler reads of the source, with the line markers and macros."""
+        return preprocess(*self._unit(), macros=True)
 
     def _unit(self) -> tuple[bytes, Language, tuple[str, ...]]:
         """Return the source, its language and the options of its compilation."""
@@ -191,7 +225,8 @@ class CSourceModule(HostModule):
         del object_format, target  # they matter to the compiler only
         path = stem.with_name(f"{stem.name}.{self.fmt}")
         language = "c" if self.fmt == "c" else "cc"
-        ours = redeclarations(self.functions, language).encode()
+        text = redeclarations(self.functions, language) + confirmations(self.c_constants, language)
+        ours = text.encode()
         path.write_bytes(self._lines() + END_OF_SOURCE + ours)
         name = str(self.path) if self.path else "<string>"
         return CodeFile(path, self.fmt, (*self._beside(), *self.options), name=name)
@@ -209,6 +244,11 @@ def compiler_options(
         *(f"-D{macro}" for macro in list_of(define, "define")),
         *list_of(options, "options"),
     )
+
+
+def _is_of_user(place: Place) -> bool:
+    """Return True for a declaration or macro outside of the headers of the system and of packer."""
+    return not place.is_system and not place.file.startswith(f"{headers()}/")
 
 
 def _as_path(source_or_path: str | os.PathLike[str]) -> Path | None:

@@ -11,6 +11,8 @@ from runtime.error import ExportError
 from runtime.module import Module
 from runtime.modules.source import CarriedSourceModule, CarriedStaticLibraryModule
 
+from ..declare.constants.found import Constants
+from ..declare.constants.variables import is_access
 from ..files.arguments import list_of
 from ..files.private_directory import temporary_directory
 
@@ -51,6 +53,12 @@ class HostModule(Module):
         Further options for the linker driver: the path of a library, ``-Wl,-rpath,DIR``.
     is_complete : bool
         True if the linker must find every symbol that the code needs.
+    c_constants : Constants
+        The names of enums and the macros that the library has as constants.
+    c_globals : mapping of str to str
+        The variables that the library has, each with its code.
+    c_left_out : mapping of str to str
+        The constants and variables that are not exported, each with the reason.
     left_out : mapping of str to str
         The functions that are not exported, each with the reason.
     left_out_types : mapping of str to str
@@ -69,6 +77,9 @@ class HostModule(Module):
     libraries: tuple[str, ...] = ()
     link_options: tuple[str, ...] = ()
     is_complete = False
+    c_constants: Constants = Constants()
+    c_globals: Mapping[str, str] = MappingProxyType({})
+    c_left_out: Mapping[str, str] = MappingProxyType({})
     left_out: Mapping[str, str] = MappingProxyType({})
     left_out_types: Mapping[str, str] = MappingProxyType({})
     stem = ""
@@ -150,7 +161,7 @@ class HostModule(Module):
 
     def function_names(self) -> list[str]:
         """Return the names of the declared functions."""
-        return [declaration.name for declaration in self.functions]
+        return [d.name for d in self.functions if not is_access(d.name)]
 
 
 class RunnableModule(HostModule):

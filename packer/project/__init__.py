@@ -5,7 +5,8 @@
                                cpu, soname, version, license, metadata, legacy_calls, encrypt,
                                encrypt_key; all are optional
     [module.NAME]              kind, imports, and the keys of the kind:
-        c cc cu                sources, functions, include, define, libraries, options
+        c cc cu                sources, functions, include, define, libraries, options,
+                               constants
         llvm                   sources, functions, libraries, target, cpu, features, opt
         static_library         sources, functions, libraries, levels
         const_loader           constants, by_symbol
@@ -35,6 +36,7 @@ from ..declare.declaration import AUTO, EVERY
 from ..dialect import Dialect
 from ..embed import Embed
 from ..files.progress import Progress, silent
+from ..modules.host import HostModule
 from ..records import metadata_bytes
 from ..toolchain.build import building
 from ..toolchain.visibility import VISIBILITIES, Visibility
@@ -105,11 +107,16 @@ class Project(NamedTuple):
         functions = sum(len(module.function_names()) for module in hosts)
         return functions, len(modules) - len(hosts) + bool(hosts)
 
+    def count_constants(self) -> int:
+        """Return how many constants and variables the library will have."""
+        hosts = [module for module in preorder(self.root) if isinstance(module, HostModule)]
+        return len({n for host in hosts for n in (*host.c_constants.values, *host.c_globals)})
+
     def left_out(self) -> dict[str, str]:
-        """Return the functions that were found and cannot be exported, each with the reason."""
+        """Return what was found and cannot be exported, each with the reason."""
         found: dict[str, str] = {}
         for module in preorder(self.root):
-            found.update(getattr(module, "left_out", {}))
+            found.update({**getattr(module, "left_out", {}), **getattr(module, "c_left_out", {})})
         return found
 
 
@@ -165,6 +172,8 @@ def project_of_sources(
     options: Sequence[str] = (),
     *,
     headers: Sequence[str | os.PathLike[str]] = (),
+    header_filter: Sequence[str] = (),
+    constants: Sequence[str] = (),
     model: ImportedSource | None = None,
     progress: Progress = silent,
 ) -> Project:
@@ -173,7 +182,8 @@ def project_of_sources(
     The host code imports the device code, and the safetensors files `weights` in this order;
     without host code the first of these is the root and imports the others. `functions` has the
     functions to export, by default all that C and C++ files define. With `headers`, which declare
-    them, it has changes, and the functions to export alone, as ``"auto"``. The module of `model`
+    them, it has changes, and the functions to export alone, as ``"auto"``. `constants` and
+    `header_filter` are as for `from_header`. The module of `model`
     imports all other modules; `progress` gets the steps of its import. Raises ExportError if a file
     is invalid.
     """
@@ -186,11 +196,12 @@ def project_of_sources(
         given = {} if functions == AUTO else functions
         chosen = tuple(name for name, declaration in given.items() if _is_found(declaration))
         added = tuple(inputs.add(path) for path in headers)
-        declared = Headers(added, () if EVERY in chosen else chosen)
-        changes = {name: given[name] for name in given if given[name] != AUTO}
-        modules.append(host_module(sources, changes, options=options, headers=declared))
+        declared = Headers(added, () if EVERY in chosen else chosen, tuple(header_filter))
+        changes = {name: given[name] for name in given if name not in chosen}
+        made = host_module(sources, changes, options=options, headers=declared, constants=constants)
+        modules.append(made)
     elif sources:
-        modules.append(host_module(sources, functions, options=options))
+        modules.append(host_module(sources, functions, options=options, constants=constants))
     if device:
         from .kernels import device_module
 

@@ -64,6 +64,7 @@ def _host(table: Table) -> Module:
         llvm=_llvm_arguments(table) if kind == "llvm" else {},
         libraries=table.texts("libraries"),
         headers=headers,
+        constants=table.texts("constants"),
     )
 
 
@@ -87,7 +88,10 @@ def _functions(table: Table) -> tuple[Functions | Literal["auto"], Headers | Non
         return "auto", None
     functions = table.table("functions")
     headers = _headers(functions)
-    keys = ("header", *(["only"] if headers.only else [])) if headers else ()
+    keys: tuple[str, ...] = ()
+    if headers is not None:
+        lists = {"only": headers.only, "header_filter": headers.filter}
+        keys = ("header", *(key for key, value in lists.items() if value))
     names = [name for name in functions if name not in keys]
     return {name: _declaration(functions, name, headers) for name in names}, headers
 
@@ -97,12 +101,16 @@ def _headers(functions: Table) -> Headers | None:
     given = functions.plain("header")
     if isinstance(given, list):
         paths = functions.needed_files("header")
+    elif isinstance(given, str) and given.startswith("pkg-config:"):
+        paths = (Path(given),)
     elif isinstance(given, str) and "(" not in given and given not in (AUTO, PACKED):
         paths = (functions.file("header", given),)
     else:
         return None
     only = functions.texts("only") if isinstance(functions.plain("only"), list) else ()
-    return Headers(paths, only)
+    key = "header_filter"
+    patterns = functions.texts(key) if isinstance(functions.plain(key), list) else ()
+    return Headers(paths, only, patterns)
 
 
 def _declaration(functions: Table, name: str, headers: Headers | None) -> Any:
@@ -189,7 +197,7 @@ def _python(table: Table) -> Module:
 _DEVICE = ("sources", "functions")
 _HOST = (*_DEVICE, "libraries")
 KINDS = {
-    **dict.fromkeys(COMPILED, Kind((*_HOST, "include", "define", "options"), _host)),
+    **dict.fromkeys(COMPILED, Kind((*_HOST, "include", "define", "options", "constants"), _host)),
     "llvm": Kind((*_HOST, "target", "cpu", "features", "opt"), _host),
     "static_library": Kind((*_HOST, "levels"), _host),
     "const_loader": Kind(("constants", "by_symbol"), _const_loader),

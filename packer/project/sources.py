@@ -57,10 +57,14 @@ class Source(NamedTuple):
 
 
 class Headers(NamedTuple):
-    """C headers that declare functions, and which functions are read: all if ()."""
+    """C headers that declare functions, and which functions are read: all if ().
+
+    `filter` has the patterns of the headers that count; by default a rule of `from_header`.
+    """
 
     paths: tuple[Path, ...]
     only: tuple[str, ...] = ()
+    filter: tuple[str, ...] = ()
 
 
 def kind_of(path: Path) -> str | None:
@@ -100,17 +104,19 @@ def host_module(
     llvm: Mapping[str, Any] = MappingProxyType({}),
     libraries: Sequence[str] = (),
     headers: Headers | None = None,
+    constants: Sequence[str] = (),
 ) -> Module:
     """Make one module for each file, or one of `headers`; the first imports the others.
 
     Any of the files may define the `functions`; ``"auto"`` are all that C, C++ and CUDA files
     define. With `headers`, which declare them, it has changes only. `options` are for the compiler
-    of these languages, `llvm` has further arguments of `LLVMModule`, and `libraries` are names as
-    for `CSourceModule`.
+    of these languages, `llvm` has further arguments of `LLVMModule`; `libraries` and `constants`
+    are as for `CSourceModule`.
     """
     shares = _shares(sources, {} if headers else functions)
     modules = [
-        _module(source, share, options, llvm) for source, share in zip(sources, shares, strict=True)
+        _module(source, share, options, llvm, constants)
+        for source, share in zip(sources, shares, strict=True)
     ]
     compiled = [module for module in modules if isinstance(module, SourceFileModule)]
     declared = tuple(d for module in compiled for d in module.functions)
@@ -124,8 +130,10 @@ def host_module(
             headers.paths,
             functions={} if functions == "auto" else functions,
             only=headers.only,
+            header_filter=headers.filter,
             options=options,
             libraries=() if sources else libraries,  # else the sources define the functions
+            constants=constants,
         )
         modules.append(made)
     modules[0].libraries = library_names(libraries)
@@ -160,9 +168,16 @@ def _module(
     functions: Functions | Literal["auto"],
     options: Sequence[str],
     llvm: Mapping[str, Any],
+    constants: Sequence[str],
 ) -> HostModule:
     if source.kind in COMPILED:
-        return SourceFileModule(source.path, fmt=source.kind, functions=functions, options=options)
+        return SourceFileModule(
+            source.path,
+            fmt=source.kind,
+            functions=functions,
+            options=options,
+            constants=constants,
+        )
     if source.kind == "llvm":
         from ..modules.llvm import LLVMModule
 

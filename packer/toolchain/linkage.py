@@ -27,7 +27,9 @@ _USED = re.compile(
     re.MULTILINE,
 )
 # An error in the C text that confirms a declaration, as gcc and clang report it.
-_REFUSED = re.compile(r"^<declaration of ([\w$]+)>:\d+:\d+: error: (.*)$", re.MULTILINE)
+_REFUSED = re.compile(
+    r"^<(?:declaration of|constant) ([\w$]+)>:\d+:\d+: error: (.*)$", re.MULTILINE
+)
 
 
 def undefined_in(error: ToolchainError) -> set[str]:

@@ -13,8 +13,12 @@ from .outcome import check
 from .process import run
 
 
-def preprocess(code: bytes, language: Language, options: Sequence[str]) -> str:
+def preprocess(
+    code: bytes, language: Language, options: Sequence[str], *, macros: bool = False
+) -> str:
     """Run the compiler's preprocessor; nvcc preprocesses CUDA, for the host.
+
+    With `macros` the text keeps the directives that define and undefine macros; nvcc has none.
 
     Raises ToolchainError if there is no compiler, or if it fails: a header is missing, for example.
     """
@@ -23,7 +27,9 @@ def preprocess(code: bytes, language: Language, options: Sequence[str]) -> str:
     with temporary_directory() as folder:
         source, output = folder / f"source.{language}", folder / f"source.{language}.i"
         source.write_bytes(code)
-        command = [*compiler, *words, "-w", "-x", kind, "-E", str(source), "-o", str(output)]
+        kept = ["-dD"] if macros and not is_nvcc(compiler) else []
+        place = [str(source), "-o", str(output)]
+        command = [*compiler, *words, *kept, "-w", "-x", kind, "-E", *place]
         start = current_build().folder or folder
         completed = run(command, cwd=start, private=folder)
         said = completed.output.replace(str(source), "<string>")

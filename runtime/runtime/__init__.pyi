@@ -5,6 +5,7 @@ from . import modules as modules
 from ._core import Device as Device
 from ._core import Handle as Handle
 from .error import BlobFormatError as BlobFormatError
+from .error import ConstantNotFoundError as ConstantNotFoundError
 from .error import DeviceError as DeviceError
 from .error import EncryptionError as EncryptionError
 from .error import ExportError as ExportError

@@ -209,6 +209,16 @@ class WeightNotFoundError(_NameNotFoundError):
     """
 
 
+class ConstantNotFoundError(_NameNotFoundError, AttributeError):  # type: ignore[misc]
+    """No module of the tree has a constant or variable of this name.
+
+    Attributes
+    ----------
+    name : str
+        The name that was looked up.
+    """
+
+
 class ModelNotFoundError(_NameNotFoundError):
     """A pool has no model of this name, or its file is missing.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ._core import left_out_hint
 from .abi import (
     BINARY_SERIALIZABLE,
+    CONSTANTS,
     FACT_PREFIX,
     FUNCTION_PREFIX,
     LEFT_OUT,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._core import Library, SystemLibrary
+    from .constants import ConstantsRecord
     from .serial.stream import Writer
     from .tensors.tensor import Tensor
 
@@ -46,6 +48,9 @@ class LibraryModule(Module):
     _carries_imports = True
     # True for one that calls another library by addresses of this process.
     _is_wrapper = False
+    # Made at the first access, so that an enum has one class.
+    _constants: Mapping[str, Any] | None = None
+    _record: ConstantsRecord | None = None
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -170,6 +175,32 @@ class LibraryModule(Module):
                 f"{self.path}: {MAIN_NAME} holds {bytes(data[:40])!r}, expected a function's name"
             )
             raise LibraryLoadError(text, path=self.path, reason="malformed") from None
+
+    @property
+    def own_constants(self) -> Mapping[str, Any]:
+        """The constants of the file."""
+        if self._constants is None:
+            from .constants import named_values
+
+            self._constants = named_values(self._constants_record())
+        return self._constants
+
+    @property
+    def own_globals(self) -> Mapping[str, str]:
+        """The variables of the file, each with its code."""
+        return self._constants_record().globals
+
+    @property
+    def own_left_out(self) -> Mapping[str, str]:
+        """The constants and variables that the export of the file left out."""
+        return self._constants_record().left_out
+
+    def _constants_record(self) -> ConstantsRecord:
+        if self._record is None:
+            from .constants import parse_constants
+
+            self._record = parse_constants(self._library.data(CONSTANTS), self.path)
+        return self._record
 
     def __repr__(self) -> str:
         return f"<LibraryModule {self.path!r}>"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ._core import Library
     from ._core import Session as CoreSession
+    from .constants import Constants
     from .graph.model_record import ModelRecord, TensorInfo
     from .graph.timing import BenchmarkResult
     from .lazy_tree import LazyTree
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .session import Session
     from .tensors.tensor import Tensor
     from .tensors.weights import Weights
+    from .variables import Globals
 
 # Functions that need higher floors: `runtime/__init__` sets them.
 upper_floors: dict[str, Callable[..., Any]] = {}
@@ -166,6 +168,21 @@ class Module:
     @property
     def own_weights(self) -> Mapping[str, Tensor]:
         """The named tensors of this module, without its imports: as they are stored."""
+        return {}
+
+    @property
+    def own_constants(self) -> Mapping[str, Any]:
+        """The constants of this module, without its imports."""
+        return {}
+
+    @property
+    def own_globals(self) -> Mapping[str, str]:
+        """The variables of this module, without its imports, each with its code."""
+        return {}
+
+    @property
+    def own_left_out(self) -> Mapping[str, str]:
+        """The constants and variables that an export left out, each with the reason."""
         return {}
 
     @property
@@ -349,6 +366,44 @@ class Module:
         parts = ((m.own_weights, m.own_record) for m in nodes)
         found = [model_weights(own, record) for own, record in parts if own or record]
         return Weights(found, next((why for m in nodes if (why := m.why_no_weights)), ""))
+
+    @property
+    def constants(self) -> Constants:
+        """The constants of the C code in the tree: ``constants["SIZE"]`` or ``constants.SIZE``.
+
+        A read-only mapping of the names of enums and of macros to int, float, str, or bytes for
+        text that is not UTF-8. The names of an enum are members of an `enum.IntEnum`, which is
+        among the constants by the enum's name. Modules are searched depth first in import order.
+
+        Raises
+        ------
+        BlobFormatError
+            The record is malformed; another program wrote or changed it.
+        """
+        from .constants import Constants
+
+        nodes = list(preorder(self))
+        left_out = {name: why for m in nodes for name, why in m.own_left_out.items()}
+        return Constants((own for m in nodes if (own := m.own_constants)), left_out)
+
+    @property
+    def globals(self) -> Globals:
+        """The variables of the C code in the tree: ``globals["count"]`` or ``globals.count``.
+
+        A mapping of the names to the values. A number, a struct or a handle is read at each
+        access; ``globals["count"] = 3`` writes it, unless it is const. An array is a memoryview
+        of its memory, read-only if it is const, which keeps the library loaded.
+
+        Raises
+        ------
+        BlobFormatError
+            The record is malformed; another program wrote or changed it.
+        """
+        from .variables import Globals
+
+        nodes = list(preorder(self))
+        left_out = {name: why for m in nodes for name, why in m.own_left_out.items()}
+        return Globals(((m, own) for m in nodes if (own := m.own_globals)), left_out)
 
     @property
     def metadata(self) -> Mapping[str, Any]:

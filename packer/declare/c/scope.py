@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
-from .expression import evaluate
+from .expression import Types, evaluate
 from .parser import CSyntaxError, parse_declaration
 from .text import Chunk, chunks_of, without_labels
 from .tokens import RESERVED
@@ -35,6 +35,7 @@ _INNERMOST = re.compile(r"\([^()]*\)")
 _WORDS = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 _TAG = re.compile(r"\b(struct|union|enum)\b[^;{}()]*?\b([A-Za-z_$][\w$]*)\s*\{", re.ASCII)
 _DEEPEST = 40
+_MACROS = re.compile(r"^#(?:define|undef) [^\n]*", re.MULTILINE)
 
 
 class Scope:
@@ -71,7 +72,12 @@ class Scope:
     @cached_property
     def chunks(self) -> list[Chunk]:
         """The declarations of the unit, in order."""
-        return list(chunks_of(self._text())) if self._text else []
+        return list(chunks_of(_MACROS.sub("", self.text)))
+
+    @cached_property
+    def text(self) -> str:
+        """The preprocessed text of the unit; empty without one."""
+        return self._text() if self._text else ""
 
     @cached_property
     def _typedefs(self) -> dict[str, list[int]]:
@@ -106,6 +112,10 @@ class Scope:
                 if declared.name == name and "typedef" in declared.storage:
                     return _aligned(declared)
         return None
+
+    def has_typedef(self, name: str) -> bool:
+        """Return True if the unit itself defines a type by this name."""
+        return name in self._typedefs and self.typedef(name) is not None
 
     def tagged(self, type_: Tagged) -> Tagged:
         """Return a struct, union or enum with its body, if the unit has one."""
@@ -213,12 +223,18 @@ class Scope:
                 continue
             for declared in self.declared(index):
                 if isinstance(declared.type, Tagged):
-                    found.update(enum_values(declared.type, found.get))
+                    found.update(enum_values(declared.type, found.get, self.type_code))
         return found
+
+    def type_code(self, tokens: Sequence[str]) -> str:
+        """Return the code of the type in a cast or a sizeof; empty if the tokens name none."""
+        from .type_code import type_code  # which uses this class
+
+        return type_code(tokens, self)
 
     def extent(self, tokens: tuple[str, ...]) -> int | None:
         """Return the value of an array's extent, or None."""
-        return evaluate(tokens, self._constant_of_text)
+        return evaluate(tokens, self._constant_of_text, self.type_code)
 
     def _constant_of_text(self, name: str) -> int | None:
         return self.constant(name) if self._text else None
@@ -259,14 +275,16 @@ def is_plain(type_: CType) -> bool:
 
 
 def enum_values(
-    type_: Tagged, constant: Callable[[str], int | None] = lambda _: None
+    type_: Tagged,
+    constant: Callable[[str], int | None] = lambda _: None,
+    types: Types = lambda _: "",
 ) -> dict[str, int]:
     """Return the constants of an enum; those after one that cannot be computed are left out."""
     found: dict[str, int] = {}
     value: int | None = -1
     for name, tokens in type_.constants:
         if tokens:
-            value = evaluate(tokens, lambda word: found.get(word, constant(word)))
+            value = evaluate(tokens, lambda word: found.get(word, constant(word)), types)
         elif value is not None:
             value += 1
         if value is None:

@@ -55,6 +55,7 @@ class Chunk(NamedTuple):
     line: int  # likewise
     is_system: bool  # True in a file that the compiler counts as one of the system's
     attributes: str = ""  # the attributes that a pragma adds to its structs: ``pack=4``
+    is_global: bool = True  # False in a namespace of C++
 
     @property
     def is_old_style(self) -> bool:
@@ -77,6 +78,7 @@ class _Splitter:
         self.file, self.is_system = "", False
         self.line, self.line_start = 1, 0
         self.opened: list[bool] = []  # transparent blocks; True for extern "C"
+        self.spaces: list[bool] = []  # likewise; True for a namespace
         self.packs = [""]
 
     def chunks(self) -> Iterator[Chunk]:
@@ -94,6 +96,7 @@ class _Splitter:
                     block = _TRANSPARENT.fullmatch(without_labels(_MARKER_LINES.sub("", head)))
                     if block and not (block["space"] and self.is_system):
                         self.opened.append('"C"' in head or any(self.opened))
+                        self.spaces.append(bool(block["space"]))
                         self.restart(match.end())
                         continue
                     body = match.start() if block or _is_function(head) else -1
@@ -101,7 +104,7 @@ class _Splitter:
             elif mark == "}":
                 if depth == 0:
                     if self.opened:
-                        self.opened.pop()
+                        self.opened.pop(), self.spaces.pop()
                     self.restart(match.end())
                     continue
                 depth -= 1
@@ -114,7 +117,8 @@ class _Splitter:
                 self.restart(match.end())
 
     def marker(self, match: re.Match[str]) -> None:
-        self.file = re.sub(r"\\(.)", r"\1", match["file"])
+        file = match["file"]
+        self.file = re.sub(r"\\(.)", r"\1", file) if "\\" in file else file
         self.is_system = "3" in match["flags"].split()
         self.line, self.line_start = int(match["line"]), match.end() + 1
         if not self.text[self.start : match.start()].strip():
@@ -143,7 +147,8 @@ class _Splitter:
         text = _DOUBLE.sub(" ", _MARKER_LINES.sub("", text)).strip()
         is_c = bool(self.opened) and self.opened[-1]
         attributes = f"pack={self.packs[-1]}" if self.packs[-1] else ""
-        return Chunk(text, is_definition, is_c, self.file, line, self.is_system, attributes)
+        place = self.file, line, self.is_system
+        return Chunk(text, is_definition, is_c, *place, attributes, not any(self.spaces))
 
 
 def _is_function(head: str) -> bool:

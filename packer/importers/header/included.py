@@ -5,10 +5,11 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
-from ...declare.c.text import Chunk
+from ...declare.constants.found import Place, chosen
 
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
 _FILE = re.compile(r'^# \d+ "(/[^"\n]+)"', re.MULTILINE)
@@ -17,26 +18,37 @@ _SHARED = re.compile(r"/include(/[^/]*-linux-[^/]*)?$")
 
 
 class OwnHeaders:
-    """The headers that were named, by their absolute paths, and their parts."""
+    """The headers that were named, by their absolute paths, and their parts.
 
-    def __init__(self, paths: list[str]) -> None:
+    `patterns` choose the headers that count, in place of the rule for parts.
+    """
+
+    def __init__(self, paths: list[str], patterns: Sequence[str] = ()) -> None:
         self.paths = paths
+        # A pattern is the end of a path, after a slash.
+        starts = [("!*/", p[1:]) if p[:1] == "!" else ("*/", p) for p in patterns]
+        self._is_chosen = cache(chosen([start + p.lstrip("/") for start, p in starts]))
+        self._is_filtered = bool(patterns)
         self.folders = sorted({os.path.dirname(path) for path in paths})
         parts = {part for path in paths for part in _with_quoted(path)}
         self.parts = parts | {*map(os.path.realpath, parts)}  # gcc shortens links of the system
 
-    def has(self, chunk: Chunk) -> bool:
+    def has(self, place: Place) -> bool:
         """Return True for a header that was named, or that one names in quotes, or beside one.
 
         The system's headers are not parts, unless named in quotes, or private as <bits/...>.
         """
-        path = os.path.abspath(chunk.file)
-        return path in self.parts or (not chunk.is_system and _is_below(path, self.folders))
+        path = os.path.abspath(place.file)
+        if self._is_filtered:
+            return self._is_chosen(path)
+        return path in self.parts or (not place.is_system and _is_below(path, self.folders))
 
-    def is_beside(self, chunk: Chunk) -> bool:
+    def is_beside(self, place: Place) -> bool:
         """Return True for any header in the folder of one, if the folder is that of one library."""
+        if self._is_filtered:
+            return False
         folders = [folder for folder in self.folders if not _SHARED.search(folder)]
-        return _is_below(os.path.abspath(chunk.file), folders)
+        return _is_below(os.path.abspath(place.file), folders)
 
     def others(self, preprocessed: str) -> list[str]:
         """Return the paths of the headers that the named ones include in angle brackets."""

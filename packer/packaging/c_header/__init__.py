@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from runtime.abi import FACT_PREFIX, __version__
+from runtime.constants import ConstantsRecord
 
 from ...declare.facts import Facts, parse_facts
 from ...files.output import refuse_output_among_inputs, replacing
 from ...inspect import LibraryReport, inspect_library, read_dynamic
+from ...inspect.constants import read_constants
+from .constants import values_text
 from .function import Scope, function_text
 from .names import Names, comment, identifier, literal
 
@@ -44,15 +47,16 @@ def header_text(library: str | os.PathLike[str], prefix: str) -> str:
     report = inspect_library(library)
     functions = tuple(_typed_functions(library, report, prefix))
     handles = _handles(functions)
+    above = "\n\n".join([_head(report, prefix, bool(functions)), *_constants(report, prefix)])
     parts = [
-        _head(report, prefix, bool(functions)),
-        *_constants(report, prefix),
+        above,
         "\n".join(f"typedef struct {prefix}_{h} {prefix}_{h};" for h in sorted(handles)),
         _holder(functions, prefix),
         *(
             function_text(f.facts, f.name, f.identifier, index, Scope(prefix, handles))
             for index, f in enumerate(functions)
         ),
+        values_text(_record(library), prefix, re.findall(r"#define (\w+)", above)),
         _untyped(report, {f.name for f in functions}),
         f"#ifdef __cplusplus\n}}\n#endif\n\n#endif /* {prefix.upper()}_H */",
     ]
@@ -70,6 +74,11 @@ def _typed_functions(
             continue
         facts = parse_facts(dynamic.image.data_of(symbol))
         yield Function(function.name, names.add(f"{prefix}_{function.name}"), facts)
+
+
+def _record(library: str | os.PathLike[str]) -> ConstantsRecord:
+    dynamic = read_dynamic(os.fspath(library))
+    return read_constants(dynamic.image, dynamic.symbols)
 
 
 def _head(report: LibraryReport, prefix: str, has_functions: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from .constants import constants_class, globals_class
 from .functions import Signature
 from .names import Scope, quoted
 from .tree import Tree, WeightType
@@ -22,12 +23,21 @@ def model_text(tree: Tree, signatures: Mapping[str, Signature], scope: Scope, li
     parts = [_protocol(calls[f], s, scope) for f, s in signatures.items()]
     if weights:
         parts.append(_weights(weights, tree.weights, scope))
+    views = {}
+    if tree.constants.values or tree.constants.enums:
+        views["constants"] = scope.private("Constants")
+        parts += constants_class(tree.constants, scope, views["constants"])
+    if tree.constants.globals:
+        views["globals"] = scope.private("Globals")
+        parts.append(globals_class(tree.constants, scope, views["globals"]))
     head = f"@{use('type_check_only')}\nclass {name}({use('Module')}):"
     load = f'cast("{name}", runtime.load("{library}"))'
     lines = [head, f'    """The tree of {library}: ``{load}``."""', ""]
     lines += _look_ups(tree, calls, scope)
-    if weights:
-        lines += [f"    @{use('property')}", f"    def weights(self) -> {weights}: ..."]
+    for attribute, class_name in {"weights": weights, **views}.items():
+        if class_name:
+            lines.append(f"    @{use('property')}")
+            lines.append(f"    def {attribute}(self) -> {class_name}: ...")
     lines += _call(tree, signatures, scope)
     parts.append("\n".join(lines))
     if "model" not in tree.functions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import runtime
 from runtime.abi import FACT_PREFIX, STRUCTS
@@ -22,6 +22,10 @@ from runtime.tensors.weights import described_weights
 from ...declare.facts import Facts, parse_facts
 from ...elf.image import Image
 from ...inspect import OpenedLibrary
+from ...inspect.constants import read_constants
+
+if TYPE_CHECKING:
+    from runtime.constants import ConstantsRecord
 
 WeightType = tuple[str, tuple[int, ...]]
 
@@ -44,6 +48,7 @@ class Tree(NamedTuple):
     functions: dict[str, Found]  # what ``module[name]`` finds, by name
     is_complete: bool  # False if it may find more, whose names the library does not list
     entry: str  # the name of the function that a call of the tree calls
+    constants: ConstantsRecord  # of the host code
     weights: dict[str, WeightType]  # of what ``module.weights[name]`` finds, by name
     members: dict[str, list[tuple[str, str]]]  # of each struct: its members and their codes
 
@@ -71,7 +76,8 @@ def read_tree(opened: OpenedLibrary) -> Tree:
             weights.setdefault(name, type_)
     names = (report.entry if _is_host_code(n) else n.own_entry_name for n in nodes)
     entry = next((name for name in names if name is not None), "main")
-    return Tree(functions, is_complete, entry, weights, _members(opened))
+    constants = read_constants(Image(opened.data, report.path, []), report.symbols.dynamic)
+    return Tree(functions, is_complete, entry, constants, weights, _members(opened))
 
 
 def _is_host_code(node: runtime.Module) -> bool:

@@ -132,7 +132,7 @@ class VMExecutable(Module):
         """Replace all but the imports; takes what the class does, in today's constants."""
         self.functions: tuple[VMFunction, ...] = tuple(VMFunction(*row) for row in functions)
         self.memory_scopes = dict(memory_scopes)
-        self.constants: tuple[Constant, ...] = tuple(constants)
+        self.bytecode_constants: tuple[Constant, ...] = tuple(constants)
         self.offsets = memoryview(offsets).cast("B")
         self.words = memoryview(words).cast("B")
         self._machine: Any = None
@@ -148,7 +148,7 @@ class VMExecutable(Module):
             )
             for f in self.functions
         )
-        self.bytecode = Bytecode(rows, len(self.constants), self.offsets, self.words)
+        self.bytecode = Bytecode(rows, len(self.bytecode_constants), self.offsets, self.words)
 
     # ---- functions
 
@@ -210,10 +210,10 @@ class VMExecutable(Module):
     def values(self) -> list[Constant]:
         """The constants as a machine uses them: old models write bool as uint1."""
         if self.layout.magic == MAGIC:
-            return list(self.constants)
+            return list(self.bytecode_constants)
         from .vm_payload import with_bool
 
-        return [with_bool(constant) for constant in self.constants]
+        return [with_bool(constant) for constant in self.bytecode_constants]
 
     @property
     def own_weights(self) -> Mapping[str, Tensor]:

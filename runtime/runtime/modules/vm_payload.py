@@ -80,7 +80,7 @@ def _write(executable: VMExecutable, writer: Writer) -> None:
             writer.write_i64(index)
             writer.write_string(scope)
     writer.write_vector(
-        executable.constants, lambda constant: _write_constant(writer, constant, tag_of)
+        executable.bytecode_constants, lambda constant: _write_constant(writer, constant, tag_of)
     )
     for words in (executable.offsets, executable.words):
         writer.write_u64(len(words) // 8)

@@ -46,11 +46,11 @@ def function_of(machine: VirtualMachine, executable: VMExecutable, name: str) ->
 
 def _find_weights(executable: VMExecutable, imports: list[Module]) -> list[Tensor | None]:
     """Find for each constant the weight that it names, or None."""
-    weights: list[Tensor | None] = [None] * len(executable.constants)
+    weights: list[Tensor | None] = [None] * len(executable.bytecode_constants)
     used = executable.bytecode.weight_constants()
     parts = [own for module in imports if (own := module.own_weights)] if used else []
     for index in used:
-        type_index, name = executable.constants[index]
+        type_index, name = executable.bytecode_constants[index]
         if type_index == STR:
             weights[index] = _find_weight(executable, name, parts)
     return weights

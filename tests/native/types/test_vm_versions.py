@@ -61,9 +61,10 @@ def test_constants_and_code_are_those_of_version_two(version: str) -> None:
     """Only the bytes differ."""
     new = find_loader(KEY)(Reader(make_program().payload()))
     old = read(make_program(), version)
-    kinds = [type_index for type_index, _ in new.constants]
-    assert [type_index for type_index, _ in old.constants] == kinds
-    assert [str(v) for _, v in old.constants] == [str(v) for _, v in new.constants]
+    kinds = [type_index for type_index, _ in new.bytecode_constants]
+    assert [type_index for type_index, _ in old.bytecode_constants] == kinds
+    values = [str(value) for _, value in new.bytecode_constants]
+    assert [str(value) for _, value in old.bytecode_constants] == values
     assert (old.functions, old.get_source()) == (new.functions, new.get_source())
 
 

@@ -190,7 +190,7 @@ static int write_float(const CType *type, char *address, PyObject *where, PyObje
   double number = PyFloat_AsDouble(value);
   if (number == -1.0 && PyErr_Occurred()) return refuse_value(type, where, value);
   float single = (float)number;
-  if (type->how == 'f' && number - number == 0 && single - single != 0)
+  if (type->how == 'f' && isfinite(number) && !isfinite(single))
     return refuse_value(type, where, value);
   long double wide = number;
   if (type->how == 'f') memcpy(address, &single, sizeof single);

@@ -1,0 +1,1 @@
+"""Constants and variables of sources and headers: found, computed, and confirmed."""
