@@ -177,14 +177,22 @@ struct dso_op_image {
   int64_t batch, plane, row; /* distances: of images, planes or blocks, and rows */
 };
 
-/* ---- Convolution of `batch` images ---- */
+/* ---- Convolution of `batch` images ----
+ *
+ * Images that follow each other may be the depths of volumes. The window then reads `kernel` images
+ * of a volume, which begin `pad` images before it for the first output; those outside are zeros. */
+struct dso_op_depth {
+  int64_t in, out; /* images of a volume; 0: no volumes */
+  int64_t kernel, stride, dilation, pad;
+};
 
 struct dso_op_conv2d {
-  int64_t batch;
-  struct dso_op_image in, out;                       /* in.data is only read */
-  int64_t groups;                                    /* 0 is the same as 1 */
+  int64_t batch;               /* of the output: its volumes times depth.out */
+  struct dso_op_image in, out; /* in.data is only read */
+  int64_t groups;              /* 0 is the same as 1 */
   int64_t kernel[2], stride[2], dilation[2], pad[2]; /* y, x; pad: at the top and at the left */
-  const float *weight;                               /* packed */
+  struct dso_op_depth depth;
+  const float *weight; /* packed */
   struct dso_op_after after;
   float *workspace;
 };
@@ -192,8 +200,8 @@ struct dso_op_conv2d {
 DSO_OP_API int dso_op_conv2d(const struct dso_op_conv2d *conv);
 DSO_OP_API int64_t dso_op_conv2d_workspace(const struct dso_op_conv2d *conv);
 
-/* From ONNX's order, [outputs][channels / groups][kernel y][kernel x]. The layout depends on
- * channels, groups, kernel and in.block; docs/operators.md describes it. */
+/* From ONNX's order, [outputs][channels / groups][depth.kernel][kernel y][kernel x]. The layout
+ * depends on channels, groups, kernels and in.block; docs/operators.md describes it. */
 DSO_OP_API int64_t dso_op_conv2d_packed_size(const struct dso_op_conv2d *conv);
 DSO_OP_API void dso_op_conv2d_pack(const struct dso_op_conv2d *conv, const float *weight,
                                    float *packed);

@@ -88,7 +88,7 @@ static void multiply(const void *data, int64_t index) {
                       .blocks = ceil_div(inner, BLOCK),
                       .block = BLOCK,
                       .last = inner - (ceil_div(inner, BLOCK) - 1) * BLOCK,
-                      .taps = {1, 1},
+                      .taps = {1, 1, 1},
                       .weight_step = PANEL};
   if (plan->b_is_packed) tile.weight = plan->b + batch * plan->b_size + panel * PANEL * inner;
   else if (product->b_is_packed) tile.weight = b + panel * PANEL * inner;

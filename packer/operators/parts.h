@@ -27,7 +27,8 @@ struct tile {
   int64_t step, below;     /* to the next pixel in a row, and to the next row of pixels */
   int64_t blocks;          /* of input channels */
   int64_t block, last;     /* channels in a block, and in the last one */
-  int64_t taps[2], tap[2]; /* the window, and its distances: y, x */
+  int64_t taps[3], tap[3]; /* the window, and its distances: z, y, x */
+  int64_t skipped[2];      /* taps of the weight before and after those of the window */
   const float *weight;     /* of the first output */
   int64_t weight_step;     /* from input to input */
   int is_more;             /* set by dso_op_tiles: add to the sums */

@@ -73,24 +73,27 @@ INLINE void sum_up(const struct tile *tile, const struct position *position, int
   for (int64_t i = 0; i < tile->blocks; i++) {
     const int64_t channels = i + 1 < tile->blocks ? tile->block : tile->last;
     const float *block = position->data + i * position->plane;
-    for (int64_t y = 0; y < tile->taps[0]; y++)
-      for (int64_t x = 0; x < tile->taps[1]; x++) {
-        const float *soon = i + 1 < tile->blocks ? block + position->plane : position->next;
-        const float *pixel = block + y * tile->tap[0] + x * tile->tap[1];
-        for (int64_t c = 0; c < channels; c++, pixel++, weight += weight_step) {
-          __builtin_prefetch(next, 0, 2);
-          __builtin_prefetch(soon);
-          soon += step;
-          next += next_step;
-          vec factor[VECTORS];
-          UNROLL
-          for (int v = 0; v < vectors; v++) factor[v] = load(weight + v * LANES);
-          UNROLL
-          for (int p = 0; p < rows * columns; p++) UNROLL
-          for (int v = 0; v < vectors; v++)
-            sum[p][v] += factor[v] * pixel[p / columns * below + p % columns * step];
+    weight += tile->skipped[0] * channels * weight_step;
+    for (int64_t z = 0; z < tile->taps[0]; z++)
+      for (int64_t y = 0; y < tile->taps[1]; y++)
+        for (int64_t x = 0; x < tile->taps[2]; x++) {
+          const float *soon = i + 1 < tile->blocks ? block + position->plane : position->next;
+          const float *pixel = block + z * tile->tap[0] + y * tile->tap[1] + x * tile->tap[2];
+          for (int64_t c = 0; c < channels; c++, pixel++, weight += weight_step) {
+            __builtin_prefetch(next, 0, 2);
+            __builtin_prefetch(soon);
+            soon += step;
+            next += next_step;
+            vec factor[VECTORS];
+            UNROLL
+            for (int v = 0; v < vectors; v++) factor[v] = load(weight + v * LANES);
+            UNROLL
+            for (int p = 0; p < rows * columns; p++) UNROLL
+            for (int v = 0; v < vectors; v++)
+              sum[p][v] += factor[v] * pixel[p / columns * below + p % columns * step];
+          }
         }
-      }
+    weight += tile->skipped[1] * channels * weight_step;
   }
   if (has_ending && tile->ending != NULL) {
     end(tile->ending, position, sum, first, rows, columns, vectors);
@@ -213,7 +216,9 @@ static struct ending ending_of(const struct place *place, int64_t outputs) {
 
 void dso_op_tiles(const struct tile *tile, const struct position *positions, int count,
                   int64_t outputs, float *sums, const struct place *place) {
-  const int64_t inputs = tile->block * tile->taps[0] * tile->taps[1]; /* in a block */
+  const int64_t taps = tile->taps[0] * tile->taps[1] * tile->taps[2];
+  const int64_t inputs =
+      tile->block * (taps + tile->skipped[0] + tile->skipped[1]); /* in a block */
   const int64_t parts = count > 1 ? ceil_div(tile->blocks, max(AT_ONCE / inputs, 1)) : 1;
   const int64_t blocks = max(ceil_div(tile->blocks, max(parts, 1)), 1);
   const int64_t size = blocks * inputs * PANEL; /* of the weights that are used together */
