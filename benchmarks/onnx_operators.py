@@ -49,6 +49,16 @@ CASES = {
     "Conv 2-D": Case("Conv", [(1, 64, 56, 56)], [(64, 64, 3, 3)], {"pads": [1] * 4}),
     "Conv 2-D, dilated": Case("Conv", [(1, 64, 28, 28)], [(64, 64, 3, 3)], {"dilations": [4, 4]}),
     "Conv 3-D": Case("Conv", [(1, 32, 8, 28, 28)], [(32, 32, 3, 3, 3)], {"pads": [1] * 6}),
+    "Conv 3-D, of time": Case("Conv", [(1, 64, 8, 28, 28)], [(64, 64, 3, 1, 1)]),
+    "Conv 3-D, first": Case(
+        "Conv",
+        [(1, 3, 8, 112, 112)],
+        [(32, 3, 3, 7, 7)],
+        {"strides": [1, 2, 2], "pads": [1, 3, 3] * 2},
+    ),
+    "Conv 3-D, depthwise": Case(
+        "Conv", [(1, 64, 8, 28, 28)], [(64, 1, 3, 3, 3)], {"group": 64, "pads": [1] * 6}
+    ),
     "ConvTranspose 1-D": Case(
         "ConvTranspose", [(1, 512, 64)], [(512, 256, 16)], {"strides": [8], "pads": [4, 4]}
     ),
@@ -57,6 +67,12 @@ CASES = {
         [(1, 128, 32, 32)],
         [(128, 64, 4, 4)],
         {"strides": [2, 2], "pads": [1] * 4},
+    ),
+    "ConvTranspose 3-D": Case(
+        "ConvTranspose",
+        [(1, 64, 8, 14, 14)],
+        [(64, 32, 4, 4, 4)],
+        {"strides": [2, 2, 2], "pads": [1] * 6},
     ),
     "LSTM": Case(
         "LSTM", [(128, 1, 256)], [(1, 1024, 256), (1, 1024, 256), (1, 2048)], {"hidden_size": 256}
@@ -84,6 +100,8 @@ CASES = {
         "MaxPool", [(1, 64, 4000)], [], {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}
     ),
     "MaxPool 3-D": Case("MaxPool", [(1, 32, 16, 28, 28)], [], {"kernel_shape": [2, 2, 2]}),
+    "AveragePool 3-D": Case("AveragePool", [(1, 32, 16, 28, 28)], [], {"kernel_shape": [3, 3, 3]}),
+    "GlobalAveragePool 3-D": Case("GlobalAveragePool", [(1, 64, 16, 28, 28)]),
     "GlobalAveragePool 1-D": Case("GlobalAveragePool", [(1, 256, 4000)]),
     "ReduceSum, first axis": Case("ReduceSum", [(512, 2048)], [np.array([0])]),
     "CumSum, first axis": Case("CumSum", [(512, 2048)], [np.array(0)]),

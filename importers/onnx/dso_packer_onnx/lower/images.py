@@ -8,7 +8,7 @@ from packer.declare.c_text import c_string
 from packer.operators import BLOCK
 from packer.operators import workspace as need
 
-from ..extent import Extent, expression_of, in_c, pads_of, product, total, written
+from ..extent import Extent, expression_of, extents_in, in_c, pads_of, product, total, written
 from ..image import image_of
 from ..operator import elements, shape_of, stored
 from .code import operator_of
@@ -40,18 +40,30 @@ def _pair(values: Sequence[Extent]) -> str:
     return f"{{{in_c(values[0])}, {in_c(values[1])}}}"
 
 
+def _kernel_and_depth(node: ir.Node) -> tuple[Sequence[int], list[Extent]]:
+    """Return the window of a convolution in an image, and its depth as in struct dso_op_depth.
+
+    The weight of a window with a depth has so many times the rows.
+    """
+    assert node.inputs[1] is not None
+    rows, columns = shape_of(node.inputs[1])[2:]
+    depth = extents_in(node, "depth")
+    assert isinstance(rows, int)
+    assert isinstance(columns, int)
+    return (rows // int(depth[2]) if depth else rows, columns), depth
+
+
 def conv2d_padding(node: ir.Node) -> int:
     """Return the padding that a convolution reads around its input."""
-    first, weight = node.inputs[:2]
+    first = node.inputs[0]
     assert first is not None
-    assert weight is not None
-    x, w, y = (shape_of(value) for value in (first, weight, node.outputs[0]))
+    x, y = (shape_of(value) for value in (first, node.outputs[0]))
+    window, _ = _kernel_and_depth(node)
     strides, dilations = _ints(node, "strides", [1, 1]), _ints(node, "dilations", [1, 1])
     pads = pads_of(node)
     wanted = []
     for d, (before, after) in enumerate(zip(pads[:2], pads[2:], strict=True)):
-        extent, output, kernel = x[2 + d], y[2 + d], w[2 + d]
-        assert isinstance(kernel, int)
+        extent, output, kernel = x[2 + d], y[2 + d], window[d]
         if isinstance(extent, int) and isinstance(output, int) and isinstance(before, int):
             sizes = (extent, output, kernel, strides[d], dilations[d], before)
             wanted.append(need.padding_of_conv2d(*sizes))
@@ -68,7 +80,7 @@ def conv2d(node: ir.Node) -> Operator:
     assert weight is not None
     source, out = image_of(x), image_of(node.outputs[0])
     groups = node.attributes.get_int("group", 1)
-    kernel = shape_of(weight)[2:]
+    kernel, depth = _kernel_and_depth(node)
     packed = packed_conv2d(weight, groups=groups, block=source.block)
     inputs = [value for value in (x, packed, bias, residual) if value is not None]
     names = dict(zip((id(value) for value in inputs), (f"x{i}" for i in range(4)), strict=False))
@@ -82,24 +94,25 @@ def conv2d(node: ir.Node) -> Operator:
             needs=conv2d_padding(node),
         )
     )
+    of_depth = f"\n      .depth = {{{', '.join(map(in_c, depth))}}}," if depth else ""
     added = f"{names[id(residual)]} + {in_c(out.first)}" if residual is not None else ""
     body = f"""\
   const struct dso_op_conv2d conv = {{
-      .batch = {_batch(source)},
+      .batch = {_batch(out)},
       .in = {source.in_c("x0")},
       .out = {out.in_c("y0")},
       .groups = {groups},
       .kernel = {{{kernel[0]}, {kernel[1]}}},
       .stride = {_pair(_ints(node, "strides", [1, 1]))},
       .dilation = {_pair(_ints(node, "dilations", [1, 1]))},
-      .pad = {_pair(pads_of(node))},
+      .pad = {_pair(pads_of(node))},{of_depth}
       .weight = x1,
       .after = {after_in_c(node, names[id(bias)] if bias is not None else "", added)},
 {"      .workspace = workspace," if floats else ""}
   }};
   return dso_op_conv2d(&conv);
 """
-    pixels = (source.batch, out.height, out.width)
+    pixels = (out.batch, out.height, out.width)
     return operator_of(
         "conv2d",
         body,
@@ -107,7 +120,7 @@ def conv2d(node: ir.Node) -> Operator:
         node.outputs,
         workspace=product((_FLOAT, floats, source.batch)),
         parts=["conv2d"],
-        extents=pads_of(node),
+        extents=[*pads_of(node), *depth],
         flops=2 * elements((*pixels, *shape_of(weight))),
     )
 

@@ -53,6 +53,7 @@ from .resize import fuse_resize
 from .scale import fold_batch_norm, fold_scale
 from .sequences import raise_sequences
 from .transposed import fuse_transposed_conv, move_activations
+from .volumes import raise_volumes
 
 REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     inline_functions,
@@ -67,6 +68,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     expand_einsum,
     gather_backwards,
     remove_dead_nodes,
+    raise_volumes,
     simplify_views,
     fuse_gelu,
     fuse_moments,

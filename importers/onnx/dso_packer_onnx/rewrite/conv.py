@@ -19,7 +19,7 @@ from .graph import (
     remove_unused,
     replace,
 )
-from .window import image_pads, window_of
+from .window import Window, image_pads, window_of
 
 
 def fuse_conv(model: ir.Model) -> int:
@@ -55,11 +55,16 @@ def conv_attributes(
     window = window_of(node, [int(extent) for extent in extents[2:]])
     if window is None or not isinstance(shape[1], int):
         return None
+    return attributes_of(window, node.attributes.get_int("group", 1))
+
+
+def attributes_of(window: Window, group: int) -> dict[str, Any]:
+    """Return the attributes of dso.Conv for a window in images, without an activation."""
     return {
         "strides": window.strides,
         "dilations": window.dilations,
         "pads": window.pads,
-        "group": node.attributes.get_int("group", 1),
+        "group": group,
         "activation": "",
         "low": 0.0,
         "high": 0.0,

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
+from ..extent import product
 from .record import record_fold
 
 DSO = "dso"  # the domain of fused operators
@@ -62,6 +63,12 @@ def dims(value: ir.Value | None) -> tuple[Dim, ...] | None:
     if value is None or value.shape is None:
         return None
     return tuple(value.shape)
+
+
+def times(a: Dim, b: Dim) -> Dim:
+    """Return the product of two extents."""
+    made = product(extent if isinstance(extent, int) else str(extent.value) for extent in (a, b))
+    return made if isinstance(made, int) else ir.SymbolicDim(made)
 
 
 def is_float32(*values: ir.Value | None) -> bool:
