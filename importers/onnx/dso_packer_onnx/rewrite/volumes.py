@@ -40,28 +40,41 @@ _SWAPPED = {"perm": [0, 2, 1, 3, 4]}  # channels and depths
 def raise_volumes(model: ir.Model) -> int:
     """Make the values of networks along three axes images; return how many operators changed.
 
-    A Transpose and a Reshape are left before and after them.
+    A Transpose and a Reshape are left before and after them. A pool that no convolution is joined
+    to has no Transpose: all channels have the same window.
     """
-    found = region(model, _is_window, _is_each)
+    found = region(model, _is_conv, lambda node: _is_pool(node) or _is_each(node))
     images: dict[ir.Value, ir.Value] = {}
     for node in found:
         _raise(model, node, images)
-    return len(found)
+    pools = [node for node in model.graph if _is_pool(node)]
+    for node in pools:
+        batch, channels, *extents = dims(node.inputs[0]) or ()
+        flat = reshape(model, node.inputs[0], [times(batch, channels), *extents])
+        new = [flat, *_pool(model, node, flat.outputs[0], times(batch, channels), 1)]
+        replace(node, [*new, reshape(model, new[-1].outputs[0], dims(node.outputs[0]) or ())])
+    return len(found) + len(pools)
 
 
-def _is_window(node: ir.Node) -> bool:
-    if not is_node(node, "Conv", "ConvTranspose", *_POOLS) or not only_first_output(node):
+def _is_conv(node: ir.Node) -> bool:
+    if not is_node(node, "Conv", "ConvTranspose") or not _reads_and_writes_volumes(node):
         return False
-    if not all(map(_is_volume, (node.inputs[0], node.outputs[0]))):
-        return False
-    if node.op_type.startswith("Global"):
-        return isinstance((dims(node.inputs[0]) or ())[2], int)
-    if node.op_type in _POOLS:
-        return True
     if rank_of(node.inputs[1]) != 5 or not all(map(is_constant, filter(None, node.inputs[1:]))):
         return False
     found = _window(node) if node.op_type == "Conv" else ways_of(node)
     return found is not None
+
+
+def _is_pool(node: ir.Node) -> bool:
+    """Return True for a pool; one of a whole volume has a known depth."""
+    if not is_node(node, *_POOLS) or not _reads_and_writes_volumes(node):
+        return False
+    is_known = isinstance((dims(node.inputs[0]) or ())[2], int)
+    return only_first_output(node) and (is_known or not node.op_type.startswith("Global"))
+
+
+def _reads_and_writes_volumes(node: ir.Node) -> bool:
+    return all(map(_is_volume, (node.inputs[0], node.outputs[0])))
 
 
 def _is_volume(value: ir.Value | None) -> bool:
@@ -113,7 +126,8 @@ def _raise(model: ir.Model, node: ir.Node, images: dict[ir.Value, ir.Value]) -> 
     elif node.op_type == "ConvTranspose":
         new += transposed_volume(model, node, inputs[0], ways_of(node))
     elif node.op_type in _POOLS:
-        new += _pool(model, node, inputs[0])
+        new += _pool(model, node, inputs[0], shape[0], shape[1])
+        new.append(reshape(model, new[-1].outputs[0], _as_images(shape)))
     else:
         dtype = node.outputs[0].dtype or ir.DataType.FLOAT
         how = {"shape": _as_images(shape), "dtype": dtype, "name": node.name}
@@ -171,22 +185,23 @@ def _conv(model: ir.Model, node: ir.Node, image: ir.Value) -> ir.Node:
     return new_node("Conv", inputs, attributes, shape=shape, name=node.name, domain=DSO)
 
 
-def _pool(model: ir.Model, node: ir.Node, image: ir.Value) -> list[ir.Node]:
+def _pool(
+    model: ir.Model, node: ir.Node, image: ir.Value, volumes: Dim, channels: Dim
+) -> list[ir.Node]:
     """Make a pool of images, and one of the rows that the images of a volume become."""
     before, after = (dims(value) or () for value in (node.inputs[0], node.outputs[0]))
-    batch, channels, depth, *_ = before
-    shape = [times(batch, depth), channels, *after[3:]]
-    of_image = _pool_attributes(node, [1, 2])
-    new = [new_node(node.op_type, [image], of_image, shape=shape, name=node.name)]
-    kind, of_depth = node.op_type.removeprefix("Global"), _pool_attributes(node, [0])
+    shape = [*(dims(image) or ())[:2], *after[3:]]
+    of_image, of_depth = _pool_attributes(node, [1, 2]), _pool_attributes(node, [0])
+    kind, new = node.op_type.removeprefix("Global"), []
     if kind != node.op_type:
-        of_depth = {"kernel_shape": [depth, 1]}
-    if _is_one(of_depth):
-        return new
-    elements = times(times(channels, after[3]), after[4])
-    new.append(reshape(model, new[0].outputs[0], [batch, 1, depth, elements]))
-    new.append(new_node(kind, new[-1].outputs, of_depth, shape=[batch, 1, after[2], elements]))
-    new.append(reshape(model, new[-1].outputs[0], _as_images(after)))
+        of_depth = {"kernel_shape": [before[2], 1]}
+    if kind != node.op_type or not _is_one(of_image) or _is_one(of_depth):
+        new.append(new_node(node.op_type, [image], of_image, shape=shape, name=node.name))
+    if not _is_one(of_depth):
+        row = times(times(channels, after[3]), after[4])
+        rows = reshape(model, new[0].outputs[0] if new else image, [volumes, 1, before[2], row])
+        extents = [volumes, 1, after[2], row]
+        new += [rows, new_node(kind, rows.outputs, of_depth, shape=extents)]
     return new
 
 

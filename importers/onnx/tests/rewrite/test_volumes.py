@@ -31,14 +31,21 @@ CHAINS = {
     "a transposed one": "y = ConvTranspose<strides=[2,1,3], pads=[1,0,1,0,1,1]>(x, w, v)",
     "two groups of it": "y = ConvTranspose<group=2, strides=[2,2,2], output_padding=[1,1,0]>(x, g)",
     "phases without taps": "y = ConvTranspose<strides=[3,2,2], dilations=[2,1,1]>(x, u)",
-    "pools": "a = MaxPool<kernel_shape=[2,3,1], strides=[2,1,1], ceil_mode=1>(x)"
-    " y = AveragePool<kernel_shape=[3,2,3], pads=[1,0,1,1,1,1], count_include_pad=1>(a)",
-    "averages": 'y = AveragePool<kernel_shape=[3,2,2], auto_pad="SAME_UPPER", strides=[2,2,2]>(x)',
-    "pools of the whole": "a = GlobalMaxPool(x) b = GlobalAveragePool(x) y = Concat<axis=1>(a, b)",
     "channels by themselves": "a = Conv(x, w) b = Add(c, a) e = BatchNormalization(b, v, v, v, v)"
     " y = PRelu(e, c)",
     "a branch": "a = Conv<pads=[1,1,1,1,0,1]>(x, w) b = Add(x, a) e = Concat<axis=1>(a, b)"
     " y = Clip(e, h)",
+    "pools of images": "a = Conv(x, u) b = MaxPool<kernel_shape=[2,2,1], ceil_mode=1>(a)"
+    " y = AveragePool<kernel_shape=[1,2,1], strides=[1,2,1]>(b)",
+}
+POOLS = {
+    "greatest": "y = MaxPool<kernel_shape=[2,3,1], strides=[2,1,1], ceil_mode=1>(x)",
+    "of depths": "y = MaxPool<kernel_shape=[3,1,1], pads=[1,0,0,2,0,0], dilations=[2,1,1]>(x)",
+    "counted pads": "y = AveragePool<kernel_shape=[3,2,3], pads=[1,0,1,1,1,1],"
+    " count_include_pad=1>(x)",
+    "by name": 'y = AveragePool<kernel_shape=[3,2,2], auto_pad="SAME_UPPER", strides=[2,2,2]>(x)',
+    "the whole": "a = GlobalMaxPool(x) b = GlobalAveragePool(x) y = Concat<axis=1>(a, b)",
+    "no window": "y = AveragePool<kernel_shape=[1,1,1]>(x)",
 }
 
 
@@ -47,12 +54,19 @@ def test_values_of_a_network_along_three_axes_are_images(name: str) -> None:
     """A Transpose before and after all operators; the results are the same."""
     model = make(f"(float[2,4,6,5,7] x) => (float[] y) {{ {CHAINS[name]} }}", WEIGHTS)
     found = rewritten(model, raise_volumes, fuse_pooling, simplify_views)
-    is_whole = name == "pools of the whole"
-    assert found.kinds.count("Transpose") == (1 if is_whole else 2)
+    assert found.kinds.count("Transpose") == 2
     assert {*found.kinds} <= {
         *("Add", "BatchNormalization", "Clip", "Concat", "PRelu", "Reshape", "Slice", "Transpose"),
         *("dso.Conv", "dso.Interleave", "dso.Pooling"),
     }
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_pools_alone_need_no_transpose(name: str) -> None:
+    """Each is a pool of images, and one of rows along the depth."""
+    model = make(f"(float[2,4,6,5,7] x) => (float[] y) {{ {POOLS[name]} }}", WEIGHTS)
+    found = rewritten(model, raise_volumes, fuse_pooling, simplify_views)
+    assert {*found.kinds} <= {"Concat", "Reshape", "dso.Pooling"}
 
 
 def test_factors_of_channels_are_images_for_one_volume() -> None:
