@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from ..extent import product
+from ..extent import Extent, product
 from .record import record_fold
 
 DSO = "dso"  # the domain of fused operators
@@ -65,9 +65,14 @@ def dims(value: ir.Value | None) -> tuple[Dim, ...] | None:
     return tuple(value.shape)
 
 
+def as_extent(extent: Dim) -> Extent:
+    """Return an extent of a shape as a number or the text of an expression."""
+    return extent if isinstance(extent, int) else str(extent.value)
+
+
 def times(a: Dim, b: Dim) -> Dim:
     """Return the product of two extents."""
-    made = product(extent if isinstance(extent, int) else str(extent.value) for extent in (a, b))
+    made = product(map(as_extent, (a, b)))
     return made if isinstance(made, int) else ir.SymbolicDim(made)
 
 

@@ -20,12 +20,13 @@ import onnx_ir as ir
 
 from packer.operators import BLOCK
 
-from ..extent import Extent, expression_of, total, written
+from ..extent import expression_of, total, written
 from .conv import attributes_of
 from .graph import (
     DSO,
     Array,
     Dim,
+    as_extent,
     constant,
     dims,
     is_constant,
@@ -109,7 +110,7 @@ def transposed_volume(
     ]
     nodes = _nodes(model, node, images, parts, of_image)
     batch, outputs, extent, *extents = dims(node.outputs[0]) or ()
-    whole = total((_extent(extent), *depth.crop))
+    whole = total((as_extent(extent), *depth.crop))
     every = whole if isinstance(whole, int) else ir.SymbolicDim(whole)
     pixels = times(times(outputs, extents[0]), extents[1])
     nodes.append(reshape(model, nodes[-1].outputs[0], [batch, every, pixels]))
@@ -204,7 +205,7 @@ def _axis(node: ir.Node, i: int) -> _Axis | None:
         given = node.attributes.get_ints(name)
         return int(given[i]) if given else default
 
-    before, after, taps = _extent(image[2 + i]), _extent(result[2 + i]), int(kernel[2 + i])
+    before, after, taps = as_extent(image[2 + i]), as_extent(result[2 + i]), int(kernel[2 + i])
     stride, dilation = number("strides", 1), number("dilations", 1)
     reach = (taps - 1) * dilation + 1
     surplus = written(expression_of(after) - stride * expression_of(before))
@@ -224,10 +225,6 @@ def _axis(node: ir.Node, i: int) -> _Axis | None:
 def _pad(pads: int, mode: str) -> int:
     """Return how many of the pads of an axis are before its first pixel."""
     return pads // 2 if mode == "SAME_UPPER" else pads - pads // 2
-
-
-def _extent(extent: Dim) -> Extent:
-    return extent if isinstance(extent, int) else str(extent.value)
 
 
 def _in_common(axis: _Axis) -> _Way:
@@ -314,13 +311,16 @@ def _conv(
         batch, _, before, *_ = dims(node.inputs[0]) or ()
         after = _more(before, depth)
         of_window = [len(depth.taps[0]), 1, depth.dilation, depth.pads[0]]
-        attributes["depth"], batch = [before, after, *of_window], times(batch, after)
+        attributes["depth"], batch = (
+            [as_extent(before), as_extent(after), *of_window],
+            times(batch, after),
+        )
     shape = (batch, channels, _more(height, rows), _more(width, columns))
     return new_node("Conv", inputs, attributes, shape=shape, name=node.name, domain=DSO)
 
 
 def _more(extent: Dim, part: _Part) -> Dim:
-    made = total((_extent(extent), part.more))
+    made = total((as_extent(extent), part.more))
     return made if isinstance(made, int) else ir.SymbolicDim(made)
 
 

@@ -16,6 +16,7 @@ from .conv import attributes_of
 from .graph import (
     DSO,
     Dim,
+    as_extent,
     changed_weight,
     constant,
     dims,
@@ -177,8 +178,9 @@ def _conv(model: ir.Model, node: ir.Node, image: ir.Value) -> ir.Node:
     of_image = Window([], strides, [*pads[1:3], *pads[4:]], dilations)
     attributes = attributes_of(of_image, node.attributes.get_int("group", 1))
     before, after = (dims(value) or () for value in (node.inputs[0], node.outputs[0]))
-    depth = [before[2], after[2], kernel, stride, dilation, pads[0]]
-    if depth != [before[2], before[2], 1, 1, dilation, 0]:
+    extents = [as_extent(shape[2]) for shape in (before, after)]
+    depth = [*extents, kernel, stride, dilation, pads[0]]
+    if depth != [extents[0], extents[0], 1, 1, dilation, 0]:
         attributes["depth"] = depth
     inputs = [image, rows_of_all, *node.inputs[2:]]
     shape = _as_images(after)

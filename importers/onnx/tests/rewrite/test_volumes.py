@@ -86,7 +86,8 @@ def test_factors_of_channels_are_images_for_one_volume() -> None:
         "(float[2,4,9,9] x) => (float[] y) { y = MaxPool<kernel_shape=[3,3]>(x) }",
         "(float[2,4,6,5,7] x, float[4,4,3,3,3] u) => (float[] y) { y = Conv(x, u) }",
         "(double[2,4,6,5,7] x) => (double[] y) { y = MaxPool<kernel_shape=[3,3,3]>(x) }",
-        "(float[2,4,6,5,7] x) => (float[] y, int64[] i) { y, i = MaxPool<kernel_shape=[3,3,3]>(x) }",
+        "(float[2,4,6,5,7] x) => (float[] y, int64[] i)"
+        " { y, i = MaxPool<kernel_shape=[3,3,3]>(x) }",
     ],
     ids=["no convolution", "images", "weights computed", "another type", "places"],
 )
