@@ -48,6 +48,7 @@ CASES = {
     "Conv 1-D, depthwise": Case("Conv", [(1, 128, 1000)], [(128, 1, 5)], {"group": 128}),
     "Conv 2-D": Case("Conv", [(1, 64, 56, 56)], [(64, 64, 3, 3)], {"pads": [1] * 4}),
     "Conv 2-D, dilated": Case("Conv", [(1, 64, 28, 28)], [(64, 64, 3, 3)], {"dilations": [4, 4]}),
+    "Conv 2-D, computed weight": Case("Conv", [(1, 64, 56, 56), (64, 64, 3, 3)]),
     "Conv 3-D": Case("Conv", [(1, 32, 8, 28, 28)], [(32, 32, 3, 3, 3)], {"pads": [1] * 6}),
     "Conv 3-D, of time": Case("Conv", [(1, 64, 8, 28, 28)], [(64, 64, 3, 1, 1)]),
     "Conv 3-D, first": Case(

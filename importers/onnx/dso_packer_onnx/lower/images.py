@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from packer.declare.c_text import c_string
-from packer.operators import BLOCK
+from packer.operators import BLOCK, conv2d_count
 from packer.operators import workspace as need
 
 from ..extent import Extent, expression_of, extents_in, in_c, pads_of, product, total, written
@@ -46,11 +46,13 @@ def _kernel_and_depth(node: ir.Node) -> tuple[Sequence[int], list[Extent]]:
     The weight of a window with a depth has so many times the rows.
     """
     assert node.inputs[1] is not None
-    rows, columns = shape_of(node.inputs[1])[2:]
+    rows, columns = _known(node.inputs[1])[2:]
     depth = extents_in(node, "depth")
-    assert isinstance(rows, int)
-    assert isinstance(columns, int)
     return (rows // int(depth[2]) if depth else rows, columns), depth
+
+
+def _known(weight: ir.Value) -> list[int]:
+    return [extent for extent in shape_of(weight) if isinstance(extent, int)]
 
 
 def conv2d_padding(node: ir.Node) -> int:
@@ -74,14 +76,19 @@ def conv2d_padding(node: ir.Node) -> int:
 
 
 def conv2d(node: ir.Node) -> Operator:
-    """Lower a convolution; its weight is packed for the layout of its input."""
+    """Lower a convolution; its weight is packed for the layout of its input.
+
+    A weight that is computed is packed in each call.
+    """
     x, weight, bias, residual = (*node.inputs, None, None)[:4]
     assert x is not None
     assert weight is not None
     source, out = image_of(x), image_of(node.outputs[0])
     groups = node.attributes.get_int("group", 1)
     kernel, depth = _kernel_and_depth(node)
-    packed = packed_conv2d(weight, groups=groups, block=source.block)
+    is_packed = weight.const_value is not None
+    packed = packed_conv2d(weight, groups=groups, block=source.block) if is_packed else weight
+    size = 0 if is_packed else conv2d_count(_known(weight), groups, source.block)
     inputs = [value for value in (x, packed, bias, residual) if value is not None]
     names = dict(zip((id(value) for value in inputs), (f"x{i}" for i in range(4)), strict=False))
     height, width = map(expression_of, (source.height, source.width))
@@ -94,7 +101,12 @@ def conv2d(node: ir.Node) -> Operator:
             needs=conv2d_padding(node),
         )
     )
+    packs = "" if is_packed else "\n  dso_op_conv2d_pack(&conv, x1, workspace);"
     of_depth = f"\n      .depth = {{{', '.join(map(in_c, depth))}}}," if depth else ""
+    places = [
+        "x1" if is_packed else "workspace",
+        f"(float *)workspace + {size}" if size else "workspace",
+    ]
     added = f"{names[id(residual)]} + {in_c(out.first)}" if residual is not None else ""
     body = f"""\
   const struct dso_op_conv2d conv = {{
@@ -106,10 +118,10 @@ def conv2d(node: ir.Node) -> Operator:
       .stride = {_pair(_ints(node, "strides", [1, 1]))},
       .dilation = {_pair(_ints(node, "dilations", [1, 1]))},
       .pad = {_pair(pads_of(node))},{of_depth}
-      .weight = x1,
+      .weight = {places[0]},
       .after = {after_in_c(node, names[id(bias)] if bias is not None else "", added)},
-{"      .workspace = workspace," if floats else ""}
-  }};
+{f"      .workspace = {places[1]}," if floats else ""}
+  }};{packs}
   return dso_op_conv2d(&conv);
 """
     pixels = (out.batch, out.height, out.width)
@@ -118,7 +130,7 @@ def conv2d(node: ir.Node) -> Operator:
         body,
         inputs,
         node.outputs,
-        workspace=product((_FLOAT, floats, source.batch)),
+        workspace=total((_FLOAT * size, product((_FLOAT, floats, source.batch)))),
         parts=["conv2d"],
         extents=[*pads_of(node), *depth],
         flops=2 * elements((*pixels, *shape_of(weight))),

@@ -11,7 +11,6 @@ from .graph import (
     DSO,
     attribute,
     dims,
-    is_constant,
     is_float32,
     is_node,
     new_node,
@@ -23,7 +22,7 @@ from .window import Window, image_pads, window_of
 
 
 def fuse_conv(model: ir.Model) -> int:
-    """Replace each Conv of float32 images with constant weights by dso.Conv; return how many.
+    """Replace each Conv of float32 images by dso.Conv; return how many.
 
     dso.Conv has the pads as extents: ``auto_pad`` is resolved with the extents of the image.
     """
@@ -33,7 +32,7 @@ def fuse_conv(model: ir.Model) -> int:
             continue
         bias = optional(node, 2)
         attributes = conv_attributes(node, node.inputs[0], node.inputs[1])
-        if attributes is None or (bias is not None and not is_constant(bias)):
+        if attributes is None:
             continue
         inputs = [*node.inputs[:2]] + ([bias] if bias is not None else [])
         new = new_node("Conv", inputs, attributes, like=node.outputs[0], name=node.name, domain=DSO)
@@ -45,14 +44,14 @@ def fuse_conv(model: ir.Model) -> int:
 def conv_attributes(
     node: ir.Node, image: ir.Value | None, weight: ir.Value | None
 ) -> dict[str, Any] | None:
-    """Return the attributes of dso.Conv for a convolution of images with a constant weight.
+    """Return the attributes of dso.Conv for a convolution of images.
 
-    None if it is another one: of other than two axes, or of images whose channels are open.
+    None if it is another one: of other than two axes, of open channels, or with an open weight.
     """
-    extents, shape = dims(weight), dims(image)
-    if not is_constant(weight) or extents is None or len(extents) != 4 or shape is None:
+    extents, shape = [e for e in dims(weight) or () if isinstance(e, int)], dims(image)
+    if len(extents) != 4 or shape is None or 0 in extents:
         return None
-    window = window_of(node, [int(extent) for extent in extents[2:]])
+    window = window_of(node, extents[2:])
     if window is None or not isinstance(shape[1], int):
         return None
     return attributes_of(window, node.attributes.get_int("group", 1))

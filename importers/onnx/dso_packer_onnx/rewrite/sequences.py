@@ -14,6 +14,7 @@ from .graph import (
     dims,
     ints,
     is_constant,
+    is_float32,
     new_node,
     new_weight,
     only_first_output,
@@ -56,8 +57,15 @@ def _is_window(node: ir.Node) -> bool:
     return (
         rank_of(node.outputs[0]) == 3
         and only_first_output(node)
-        and (weight is None or _is_known(node.inputs[weight]))
+        and (weight is None or _is_known(node.inputs[weight]) or _is_computed(node))
     )
+
+
+def _is_computed(node: ir.Node) -> bool:
+    """Return True for a Conv of float32 whose weight has known extents."""
+    weight = node.inputs[1]
+    is_closed = all(isinstance(extent, int) for extent in dims(weight) or ("",))
+    return node.op_type == "Conv" and is_float32(weight) and is_closed
 
 
 def _is_known(value: ir.Value | None) -> bool:

@@ -20,7 +20,7 @@ import onnx_ir as ir
 
 from packer.operators import BLOCK
 
-from ..extent import expression_of, total, written
+from ..extent import Extent, expression_of, total, written
 from .conv import attributes_of
 from .graph import (
     DSO,
@@ -94,15 +94,13 @@ def fuse_transposed_conv(model: ir.Model) -> int:
     return count
 
 
-def transposed_volume(
-    model: ir.Model, node: ir.Node, images: ir.Value, ways: list[_Way]
-) -> list[ir.Node]:
+def transposed_volume(model: ir.Model, node: ir.Node, images: ir.Value | None) -> list[ir.Node]:
     """Make the nodes in the place of a transposed convolution of volumes, which are `images`.
 
     The parts of the depth are joined as channels. A Reshape makes images of them, and a Slice cuts
     off those at both ends.
     """
-    depth, *of_image = ways
+    depth, *of_image = ways_of(node) or [_Way([_NO_DEPTH], (0, 0))]
     most = max(part.more for part in depth.parts)
     parts = [
         part._replace(more=most, pads=(part.pads[0], part.pads[1] + most - part.more))
@@ -266,7 +264,7 @@ def _separately(axis: _Axis) -> _Way:
 
 
 def _nodes(
-    model: ir.Model, node: ir.Node, image: ir.Value, depths: list[_Part], ways: list[_Way]
+    model: ir.Model, node: ir.Node, image: ir.Value | None, depths: list[_Part], ways: list[_Way]
 ) -> list[ir.Node]:
     """Make the nodes in the place of a transposed convolution; parts of the depth are channels."""
     nodes: list[ir.Node] = []
@@ -294,15 +292,20 @@ def _nodes(
 
 
 def _conv(
-    model: ir.Model, node: ir.Node, image: ir.Value, depth: _Part, rows: _Part, columns: _Part
+    model: ir.Model,
+    node: ir.Node,
+    image: ir.Value | None,
+    depth: _Part,
+    rows: _Part,
+    columns: _Part,
 ) -> ir.Node:
     """Make the convolution of some phases; its channels are (phase y, x, z, output)."""
     group = node.attributes.get_int("group", 1)
-    inputs = [image]
+    inputs: list[ir.Value | None] = [image]
     for source, array, why in _weights(node, group, depth, rows, columns):
         inputs.append(new_weight(model, f"{source.name}.taps", array))
         record_fold(model, source, inputs[-1], why)
-    pads = [rows.pads[0], columns.pads[0], rows.pads[1], columns.pads[1]]
+    pads: list[Extent] = [rows.pads[0], columns.pads[0], rows.pads[1], columns.pads[1]]
     window = Window([], [1, 1], pads, [rows.dilation, columns.dilation])
     attributes = attributes_of(window, group)
     batch, _, height, width = dims(image) or ()

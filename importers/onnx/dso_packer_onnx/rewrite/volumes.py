@@ -60,10 +60,10 @@ def raise_volumes(model: ir.Model) -> int:
 def _is_conv(node: ir.Node) -> bool:
     if not is_node(node, "Conv", "ConvTranspose") or not _reads_and_writes_volumes(node):
         return False
-    if rank_of(node.inputs[1]) != 5 or not all(map(is_constant, filter(None, node.inputs[1:]))):
+    if not all(isinstance(extent, int) and extent for extent in dims(node.inputs[1]) or (0,)):
         return False
     found = _window(node) if node.op_type == "Conv" else ways_of(node)
-    return found is not None
+    return rank_of(node.inputs[1]) == 5 and found is not None
 
 
 def _is_pool(node: ir.Node) -> bool:
@@ -100,6 +100,7 @@ def _is_each(node: ir.Node) -> bool:
         _is_volume(node.outputs[0])
         and node.attributes.get_int("axis", 1) == 1
         and not node.op_type.endswith("Linear")  # quantised
+        and not any(is_node(reader, "Conv") and at > 0 for reader, at in node.outputs[0].uses())
         and all(_fits(value, node.outputs[0]) for value in node.inputs if value is not None)
     )
 
@@ -123,9 +124,9 @@ def _raise(model: ir.Model, node: ir.Node, images: dict[ir.Value, ir.Value]) -> 
     ]
     shape = dims(node.outputs[0]) or ()
     if node.op_type == "Conv":
-        new.append(_conv(model, node, inputs[0]))
+        new += _conv(model, node, inputs[0])
     elif node.op_type == "ConvTranspose":
-        new += transposed_volume(model, node, inputs[0], ways_of(node))
+        new += transposed_volume(model, node, inputs[0])
     elif node.op_type in _POOLS:
         new += _pool(model, node, inputs[0], shape[0], shape[1])
         new.append(reshape(model, new[-1].outputs[0], _as_images(shape)))
@@ -165,16 +166,20 @@ def _images(
     return images[value]
 
 
-def _conv(model: ir.Model, node: ir.Node, image: ir.Value) -> ir.Node:
+def _conv(model: ir.Model, node: ir.Node, image: ir.Value) -> list[ir.Node]:
     """Make a convolution of images; the depth of its window is so many times the rows."""
-    window, weight = _window(node), node.inputs[1]
+    window, weight, new = _window(node), node.inputs[1], []
     array = constant(weight)
     assert window is not None
     assert weight is not None
-    assert array is not None
     (kernel, *_), (stride, *strides), pads, (dilation, *dilations) = window
-    rows = array.reshape(*array.shape[:2], -1, array.shape[4])
-    rows_of_all = changed_weight(model, weight, rows, "with its depths as rows")
+    outputs, channels, depths, height, width = (int(e) for e in dims(weight) or ())
+    rows = [outputs, channels, depths * height, width]
+    if array is None:
+        new.append(reshape(model, weight, rows))
+        weight = new[0].outputs[0]
+    else:
+        weight = changed_weight(model, weight, array.reshape(rows), "with its depths as rows")
     of_image = Window([], strides, [*pads[1:3], *pads[4:]], dilations)
     attributes = attributes_of(of_image, node.attributes.get_int("group", 1))
     before, after = (dims(value) or () for value in (node.inputs[0], node.outputs[0]))
@@ -182,9 +187,8 @@ def _conv(model: ir.Model, node: ir.Node, image: ir.Value) -> ir.Node:
     depth = [*extents, kernel, stride, dilation, pads[0]]
     if depth != [extents[0], extents[0], 1, 1, dilation, 0]:
         attributes["depth"] = depth
-    inputs = [image, rows_of_all, *node.inputs[2:]]
-    shape = _as_images(after)
-    return new_node("Conv", inputs, attributes, shape=shape, name=node.name, domain=DSO)
+    inputs, shape = [image, weight, *node.inputs[2:]], _as_images(after)
+    return [*new, new_node("Conv", inputs, attributes, shape=shape, name=node.name, domain=DSO)]
 
 
 def _pool(
