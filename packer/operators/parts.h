@@ -28,7 +28,7 @@ struct tile {
   int64_t blocks;          /* of input channels */
   int64_t block, last;     /* channels in a block, and in the last one */
   int64_t taps[3], tap[3]; /* the window, and its distances: z, y, x */
-  int64_t skipped[2];      /* taps of the weight before and after those of the window */
+  int64_t skipped[2];      /* taps of the weight before and after the window */
   const float *weight;     /* of the first output */
   int64_t weight_step;     /* from input to input */
   int is_more;             /* set by dso_op_tiles: add to the sums */
