@@ -134,17 +134,19 @@ static void convolve(const void *data, int64_t index) {
   const int64_t first = panel * PANEL, outputs = min(out->channels - first, PANEL);
   const struct taps depth = taps_of(conv, batch);
   const int64_t taps = conv->kernel[0] * conv->kernel[1]; /* of one image */
-  const struct tile tile = {.step = conv->stride[1] * in->block,
-                            .below = conv->stride[0] * in->row,
-                            .blocks = weights->blocks,
-                            .block = weights->block,
-                            .last = weights->last,
-                            .taps = {depth.end - depth.begin, conv->kernel[0], conv->kernel[1]},
-                            .tap = {conv->depth.dilation * in->batch, conv->dilation[0] * in->row,
-                                    conv->dilation[1] * in->block},
-                            .skipped = {depth.begin * taps, weights->taps - depth.end * taps},
-                            .weight = conv->weight + panel * panel_size(weights),
-                            .weight_step = PANEL};
+  const struct tile tile = {
+      .step = conv->stride[1] * in->block,
+      .below = conv->stride[0] * in->row,
+      .blocks = weights->blocks,
+      .block = weights->block,
+      .last = weights->last,
+      .taps = {depth.end - depth.begin, conv->kernel[0], conv->kernel[1]},
+      .tap = {conv->depth.dilation * in->batch, conv->dilation[0] * in->row,
+              conv->dilation[1] * in->block},
+      .skipped = {depth.begin * taps, weights->taps - depth.end * taps},
+      .weight = element(conv->weight, conv->weight_type, panel * panel_size(weights)),
+      .type = conv->weight_type,
+      .weight_step = PANEL};
   const struct place place = place_of(conv, first);
   struct position positions[POSITIONS] = {{.data = NULL}};
   _Alignas(64) float sums[POSITIONS * PIXELS * PANEL];

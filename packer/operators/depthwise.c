@@ -103,7 +103,8 @@ void dso_op_depthwise(const struct dso_op_conv2d *conv, const struct dso_op_imag
   const int64_t plane = batch * out->batch + first / out->block * out->plane;
   const struct place place = place_of(conv, first);
   struct row row = {.conv = conv,
-                    .weight = conv->weight + before * conv->kernel[0] * conv->kernel[1] * BLOCK,
+                    .weight = (const float *)conv->weight +
+                              before * conv->kernel[0] * conv->kernel[1] * BLOCK,
                     .taps = taps->end - taps->begin,
                     .after = conv->depth.dilation * in->batch,
                     .below = conv->dilation[0] * in->row,

@@ -144,6 +144,15 @@ def test_images_of_volumes_are_read_together(library, case, layout) -> None:
     assert_close(conv2d(library, window, source, rows, **how), expected)
 
 
+@pytest.mark.parametrize("case", ["3x3 of odd extents", "first layer", "groups across panels"])
+def test_weights_of_float16_are_widened(library, case) -> None:
+    """Weights that are not depthwise; their layout is that of floats."""
+    images, weight = arrays(case)
+    window, half = CASES[case][2], weight.astype(np.float16)
+    found = conv2d(library, window, Memory.of(images, 16, 1), half)
+    assert_close(found, window.convolve(images, half.astype(np.float32)))
+
+
 def test_wide_enough_padding_needs_no_workspace(library) -> None:
     """The image is read in place."""
     images, _ = arrays("3x3")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import Structure, c_int64
+from ctypes import Structure, c_int, c_int64
 from dataclasses import dataclass
 
 import numpy as np
 
 from packer.operators import pack_conv2d
 
-from .operators import After, Epilogue, Floats, Pair, pointer, run
+from .operators import HALVES, After, Epilogue, Floats, Pair, pointer, run
 
 
 class Image(Structure):
@@ -37,7 +37,8 @@ class Conv2d(Structure):
         *(("in_", Image), ("out", Image)),
         ("groups", c_int64),
         *((name, Pair) for name in ("kernel", "stride", "dilation", "pad")),
-        *(("depth", Depth), ("weight", Floats), ("after", After), ("workspace", Floats)),
+        *(("depth", Depth), ("weight", Floats), ("weight_type", c_int)),
+        *(("after", After), ("workspace", Floats)),
     ]
 
 
@@ -160,7 +161,7 @@ def conv2d(
         residual = Memory.of(after.residual, block, padding)
         struct.after.residual = residual.struct().data
     packed = pack_conv2d(weight, groups=window.groups, block=in_block)
-    struct.weight = pointer(packed)
+    struct.weight, struct.weight_type = pointer(packed), HALVES.get(packed.dtype, 0)
     run(library, "conv2d", struct)
     return out.images()
 
