@@ -13,7 +13,7 @@ from ..image import image_of
 from ..operator import elements, shape_of, stored
 from .code import operator_of
 from .epilogue import after_in_c, float_in_c
-from .packing import packed_conv2d
+from .packing import half_in_c, packed_conv2d
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,7 +118,7 @@ def conv2d(node: ir.Node) -> Operator:
       .stride = {_pair(_ints(node, "strides", [1, 1]))},
       .dilation = {_pair(_ints(node, "dilations", [1, 1]))},
       .pad = {_pair(pads_of(node))},{of_depth}
-      .weight = {places[0]},
+      .weight = {places[0]},{half_in_c("weight_type", weight)}
       .after = {after_in_c(node, names[id(bias)] if bias is not None else "", added)},
 {f"      .workspace = {places[1]}," if floats else ""}
   }};{packs}

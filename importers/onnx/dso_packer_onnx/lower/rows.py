@@ -12,7 +12,7 @@ from ..operator import elements, shape_of
 from .batches import Extents, loops
 from .code import count_in_c, operator_of
 from .epilogue import after_in_c, float_in_c
-from .packing import packed_matmul
+from .packing import half_in_c, packed_matmul
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -39,7 +39,7 @@ def matmul(node: ir.Node) -> Operator:
   const struct dso_op_matmul product = {{
 {extents.in_c()}
       .a = x0 + a, .b = x1 + b, .out = y0 + out,
-      .b_is_packed = {int(is_packed)},
+      .b_is_packed = {int(is_packed)},{half_in_c("b_type", factor)}
       .after = {after_in_c(node, "x2" if bias is not None else "", added)},
 {"      .workspace = workspace," if floats else ""}
   }};

@@ -38,6 +38,7 @@ from .elementwise import fuse_elementwise
 from .epilogue import fuse_activation, fuse_bias, fuse_residual
 from .gelu import fuse_gelu
 from .graph import DSO
+from .halves import widen_halves, widen_weights
 from .integer import fuse_integer_scale, fuse_matmul_integer, fuse_qlinear_matmul, fuse_quantize
 from .integer_conv import fuse_conv_integer, fuse_qlinear_conv
 from .linear import sink_views, split_products
@@ -68,6 +69,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     expand_einsum,
     gather_backwards,
     remove_dead_nodes,
+    widen_halves,
     raise_volumes,
     simplify_views,
     fuse_gelu,
@@ -79,6 +81,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_pad,
     fuse_gemm,
     fuse_matmul,
+    widen_weights,
     fuse_recurrent,
     fuse_bfloat16,
     fuse_bfloat16_bias,

@@ -11,6 +11,7 @@ from .graph import (
     DSO,
     attribute,
     dims,
+    is_factor,
     is_float32,
     is_node,
     new_node,
@@ -28,11 +29,11 @@ def fuse_conv(model: ir.Model) -> int:
     """
     count = 0
     for node in model.graph:
-        if not is_node(node, "Conv") or not is_float32(node.inputs[0], node.inputs[1]):
+        if not is_node(node, "Conv") or not is_float32(node.inputs[0]):
             continue
         bias = optional(node, 2)
         attributes = conv_attributes(node, node.inputs[0], node.inputs[1])
-        if attributes is None:
+        if attributes is None or not is_factor(node.inputs[1]):
             continue
         inputs = [*node.inputs[:2]] + ([bias] if bias is not None else [])
         new = new_node("Conv", inputs, attributes, like=node.outputs[0], name=node.name, domain=DSO)

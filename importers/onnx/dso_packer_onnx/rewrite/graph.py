@@ -17,6 +17,7 @@ from .record import record_fold
 
 DSO = "dso"  # the domain of fused operators
 Array = np.ndarray[Any, np.dtype[Any]]
+HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 Dim: TypeAlias = "int | ir.SymbolicDim"
 
 
@@ -79,6 +80,12 @@ def times(a: Dim, b: Dim) -> Dim:
 def is_float32(*values: ir.Value | None) -> bool:
     """Return True if every value exists and has float32 elements."""
     return all(value is not None and value.dtype == ir.DataType.FLOAT for value in values)
+
+
+def is_factor(value: ir.Value | None) -> bool:
+    """Return True for float32, and for constants of float16 and bfloat16, which kernels widen."""
+    is_half = value is not None and value.dtype in HALVES
+    return is_float32(value) or (is_half and is_constant(value))
 
 
 def equal_dims(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
