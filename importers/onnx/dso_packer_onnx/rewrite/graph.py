@@ -176,6 +176,7 @@ def changed_weight(model: ir.Model, value: ir.Value, array: Array, why: str) -> 
     alone = len(value.uses()) == 1 and not value.is_graph_output()
     if alone and value.shape is not None and tuple(value.shape) == array.shape:
         value.const_value = ir.Tensor(np.ascontiguousarray(array), name=value.name)
+        value.type = ir.TensorType(value.const_value.dtype)
         record_fold(model, value, value, why)
         return value
     found = new_weight(model, str(value.name), array)
