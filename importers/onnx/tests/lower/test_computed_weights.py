@@ -11,6 +11,8 @@ from onnx import numpy_helper, parser
 import packer
 import runtime
 
+NATIVE = packer.Build(cpu="native")
+
 # Each weight is random, of the shape that its name has; m is a number that depends on x.
 NETWORK = """
     m = ReduceMean<keepdims=0>(x) n = Exp(m) b = Mul(w_32, m)
@@ -35,7 +37,7 @@ def test_computed_weights_are_packed_in_each_call(tmp_path: Path) -> None:
         elif (array := shapes.get(name)) is None:
             continue
         proto.graph.initializer.append(numpy_helper.from_array(array, name))
-    path = packer.export_library(packer.from_onnx(proto), tmp_path / "a.so")
+    path = packer.export_library(packer.from_onnx(proto), tmp_path / "a.so", build=NATIVE)
     main = runtime.load(path)["main"]
     session = onnxruntime.InferenceSession(proto.SerializeToString())
     for _ in range(2):

@@ -12,6 +12,8 @@ from onnx import numpy_helper, parser
 import packer
 import runtime
 
+NATIVE = packer.Build(cpu="native")
+
 # Networks of x; each weight is random, of the shape that its name has.
 NETWORKS = {
     "[n,9,96]": "a = MatMul(x, w_96_200) b = Gelu(a) c = MatMul(b, w_200_96) e = Add(c, x)"
@@ -38,7 +40,7 @@ def test_networks_of_float16(shape: str, tmp_path: Path) -> None:
         weights[name] = array.astype(np.float16)
         proto.graph.initializer.append(numpy_helper.from_array(weights[name], name))
     model = packer.from_onnx(proto, dynamic=["n"] if "n" in shape else [])
-    library = runtime.load(packer.export_library(model, tmp_path / "a.so"))
+    library = runtime.load(packer.export_library(model, tmp_path / "a.so", build=NATIVE))
     session = onnxruntime.InferenceSession(proto.SerializeToString())
     for batch in (1, 3) if "n" in shape else (1,):
         extents = [batch, *map(int, shape[3:-1].split(","))]

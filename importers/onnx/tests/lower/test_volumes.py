@@ -12,6 +12,8 @@ from onnx import numpy_helper, parser
 import packer
 import runtime
 
+NATIVE = packer.Build(cpu="native")
+
 # Networks of x with 3 channels; each weight is random, of the shape that its name has.
 NETWORKS = {
     "residual": "a = Conv<strides=[1,2,2], pads=[1,3,3,1,3,3]>(x, w_32_3_3_7_7, w_32)"
@@ -39,7 +41,7 @@ def test_networks_of_volumes_are_exact(name: str, tmp_path: Path) -> None:
         array = random.normal(size=shape).astype(np.float32) / np.sqrt(np.prod(shape[1:]))
         proto.graph.initializer.append(numpy_helper.from_array(array.astype(np.float32), weight))
     module = packer.from_onnx(proto, dynamic=["n", "d"])
-    main = runtime.load(packer.export_library(module, tmp_path / "a.so"))["main"]
+    main = runtime.load(packer.export_library(module, tmp_path / "a.so", build=NATIVE))["main"]
     session = onnxruntime.InferenceSession(proto.SerializeToString())
     for batch, depth in ((1, 8), (2, 6)):
         x = random.normal(size=(batch, 3, depth, 14, 18)).astype(np.float32)
