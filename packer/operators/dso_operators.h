@@ -115,6 +115,23 @@ struct dso_op_matmul_bits {
 DSO_OP_API int dso_op_matmul_bits(const struct dso_op_matmul_bits *product);
 DSO_OP_API int64_t dso_op_matmul_bits_workspace(const struct dso_op_matmul_bits *product);
 
+/* ---- Matrix product of doubles; fields as in struct dso_op_matmul, sizes in doubles ---- */
+
+struct dso_op_double_matmul {
+  int64_t batch[2];
+  int64_t rows, inner, columns;
+  const double *a;
+  int64_t a_batch[2], a_row, a_column;
+  const double *b;
+  int64_t b_batch[2], b_row, b_column;
+  double *out;
+  int64_t out_batch[2], out_row;
+  double *workspace;
+};
+
+DSO_OP_API int dso_op_double_matmul(const struct dso_op_double_matmul *product);
+DSO_OP_API int64_t dso_op_double_matmul_workspace(const struct dso_op_double_matmul *product);
+
 /* ---- Products of 8-bit integers and of bfloat16 ---- */
 
 /* After the sum. A result of int32 is sum + bias. Results of float32 and bfloat16 are

@@ -103,7 +103,7 @@ def build(folder: Path, *options: str) -> Path:
     return folder / "operators.so"
 
 
-_NAMES = ("attention", "conv2d", "matmul", "matmul_bits", "recurrent")
+_NAMES = ("attention", "conv2d", "double_matmul", "matmul", "matmul_bits", "recurrent")
 VISIBLE = '#include "dso_operators.h"\n' + "".join(
     f"int run_{name}(const struct dso_op_{name} *p) {{ return dso_op_{name}(p); }}\n"
     f"int64_t room_{name}(const struct dso_op_{name} *p) {{"

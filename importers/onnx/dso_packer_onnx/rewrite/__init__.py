@@ -33,6 +33,7 @@ from .clean import (
 )
 from .constants import fix_shapes, fold_constants
 from .conv import fuse_conv, fuse_pad
+from .doubles import fuse_doubles
 from .einsum import expand_einsum
 from .elementwise import fuse_elementwise
 from .epilogue import fuse_activation, fuse_bias, fuse_residual
@@ -82,6 +83,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_gemm,
     fuse_matmul,
     widen_weights,
+    fuse_doubles,
     fuse_recurrent,
     fuse_bfloat16,
     fuse_bfloat16_bias,

@@ -159,6 +159,15 @@ class MatMul(OpRun):
         return (finish(total, bias, residual, -1, **after),)
 
 
+class DoubleMatMul(OpRun):
+    """Product of matrices of float64."""
+
+    op_domain = "dso"
+
+    def _run(self, a, b, trans_a=0, trans_b=0):  # type: ignore[no-untyped-def]
+        return ((a.swapaxes(-1, -2) if trans_a else a) @ (b.swapaxes(-1, -2) if trans_b else b),)
+
+
 class Attention(OpRun):
     """Softmax of q and k times v, for each head."""
 
@@ -319,6 +328,7 @@ def recurrent_step(
 OPERATORS = [
     Attention,
     Conv,
+    DoubleMatMul,
     Elementwise,
     Interleave,
     MatMul,
