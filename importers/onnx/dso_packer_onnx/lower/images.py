@@ -9,7 +9,7 @@ from packer.operators import BLOCK, conv2d_count
 from packer.operators import workspace as need
 
 from ..extent import Extent, expression_of, extents_in, in_c, pads_of, product, total, written
-from ..image import image_of
+from ..image import image_of, kernel_of
 from ..operator import elements, shape_of, stored
 from .code import operator_of
 from .epilogue import after_in_c, float_in_c
@@ -40,17 +40,6 @@ def _pair(values: Sequence[Extent]) -> str:
     return f"{{{in_c(values[0])}, {in_c(values[1])}}}"
 
 
-def _kernel_and_depth(node: ir.Node) -> tuple[Sequence[int], list[Extent]]:
-    """Return the window of a convolution in an image, and its depth as in struct dso_op_depth.
-
-    The weight of a window with a depth has so many times the rows.
-    """
-    assert node.inputs[1] is not None
-    rows, columns = _known(node.inputs[1])[2:]
-    depth = extents_in(node, "depth")
-    return (rows // int(depth[2]) if depth else rows, columns), depth
-
-
 def _known(weight: ir.Value) -> list[int]:
     return [extent for extent in shape_of(weight) if isinstance(extent, int)]
 
@@ -60,7 +49,7 @@ def conv2d_padding(node: ir.Node) -> int:
     first = node.inputs[0]
     assert first is not None
     x, y = (shape_of(value) for value in (first, node.outputs[0]))
-    window, _ = _kernel_and_depth(node)
+    window = kernel_of(node)
     strides, dilations = _ints(node, "strides", [1, 1]), _ints(node, "dilations", [1, 1])
     pads = pads_of(node)
     wanted = []
@@ -85,7 +74,7 @@ def conv2d(node: ir.Node) -> Operator:
     assert weight is not None
     source, out = image_of(x), image_of(node.outputs[0])
     groups = node.attributes.get_int("group", 1)
-    kernel, depth = _kernel_and_depth(node)
+    kernel, depth = kernel_of(node), extents_in(node, "depth")
     is_packed = weight.const_value is not None
     packed = packed_conv2d(weight, groups=groups, block=source.block) if is_packed else weight
     size = 0 if is_packed else conv2d_count(_known(weight), groups, source.block)

@@ -7,6 +7,7 @@ from typing import Any
 import onnx_ir as ir
 
 from ..extent import Extent, bounds_of, pads_of, total
+from ..image import kernel_of
 from .graph import (
     DSO,
     attribute,
@@ -86,8 +87,8 @@ def fuse_pad(model: ir.Model) -> int:
         zeros = image_pads(pad)
         if pad is None or zeros is None:
             continue
-        weight, dilations = dims(node.inputs[1]), node.attributes.get_ints("dilations") or (1, 1)
-        reaches = [(k - 1) * d for k, d in zip((weight or ())[2:], dilations, strict=True)] * 2
+        dilations = node.attributes.get_ints("dilations") or (1, 1)
+        reaches = [(k - 1) * d for k, d in zip(kernel_of(node), dilations, strict=True)] * 2
         sums = [total(pair) for pair in zip(pads_of(node), zeros, strict=True)]
         if not all(
             isinstance(one, int) or _is_in_window(one, reach)
@@ -101,7 +102,7 @@ def fuse_pad(model: ir.Model) -> int:
     return count
 
 
-def _is_in_window(pad: Extent, reach: object) -> bool:
+def _is_in_window(pad: Extent, reach: int) -> bool:
     """Return True if no call has a negative pad, or one that is larger than the window."""
     found = bounds_of(pad)
-    return isinstance(reach, int) and found is not None and found[0] >= 0 and found[1] <= reach
+    return found is not None and found[0] >= 0 and found[1] <= reach
