@@ -61,7 +61,8 @@ def sources(*names: str) -> list[Path]:
     Parameters
     ----------
     *names : {"attention", "conv2d", "double_matmul", "elementwise", "matmul", \
-"lowp_conv2d", "lowp_matmul", "matmul_bits", "normalize", "pooling", "quantize", "recurrent", "reorder", "resize"}
+"lowp_conv2d", "lowp_matmul", "matmul_bits", "normalize", "pooling", "quantize", \
+"recurrent", "reorder", "resize"}
         The operators; by default all. ``"matmul"`` stands for `dso_op_matmul` and its functions.
 
     Returns
