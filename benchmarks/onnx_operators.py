@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 os.environ |= {"OMP_NUM_THREADS": "1", "TVM_NUM_THREADS": "1"}
 
 import numpy as np
-import onnx
 import onnxruntime  # type: ignore[import-untyped]
 from onnx import helper, numpy_helper
 
@@ -39,7 +38,8 @@ class Case(NamedTuple):
     inputs: list[tuple[int, ...]]
     weights: Sequence[Any] = ()
     attributes: Mapping[str, Any] = MappingProxyType({})
-    outputs: tuple[int, ...] = (onnx.TensorProto.FLOAT,)  # their types
+    outputs: tuple[int, ...] = ()  # their types, if not that of the inputs
+    dtype: Any = np.float32
 
 
 CASES = {
@@ -48,7 +48,18 @@ CASES = {
     "Conv 1-D, depthwise": Case("Conv", [(1, 128, 1000)], [(128, 1, 5)], {"group": 128}),
     "Conv 2-D": Case("Conv", [(1, 64, 56, 56)], [(64, 64, 3, 3)], {"pads": [1] * 4}),
     "Conv 2-D, dilated": Case("Conv", [(1, 64, 28, 28)], [(64, 64, 3, 3)], {"dilations": [4, 4]}),
+    "Conv 2-D, computed weight": Case("Conv", [(1, 64, 56, 56), (64, 64, 3, 3)]),
     "Conv 3-D": Case("Conv", [(1, 32, 8, 28, 28)], [(32, 32, 3, 3, 3)], {"pads": [1] * 6}),
+    "Conv 3-D, of time": Case("Conv", [(1, 64, 8, 28, 28)], [(64, 64, 3, 1, 1)]),
+    "Conv 3-D, first": Case(
+        "Conv",
+        [(1, 3, 8, 112, 112)],
+        [(32, 3, 3, 7, 7)],
+        {"strides": [1, 2, 2], "pads": [1, 3, 3] * 2},
+    ),
+    "Conv 3-D, depthwise": Case(
+        "Conv", [(1, 64, 8, 28, 28)], [(64, 1, 3, 3, 3)], {"group": 64, "pads": [1] * 6}
+    ),
     "ConvTranspose 1-D": Case(
         "ConvTranspose", [(1, 512, 64)], [(512, 256, 16)], {"strides": [8], "pads": [4, 4]}
     ),
@@ -57,6 +68,12 @@ CASES = {
         [(1, 128, 32, 32)],
         [(128, 64, 4, 4)],
         {"strides": [2, 2], "pads": [1] * 4},
+    ),
+    "ConvTranspose 3-D": Case(
+        "ConvTranspose",
+        [(1, 64, 8, 14, 14)],
+        [(64, 32, 4, 4, 4)],
+        {"strides": [2, 2, 2], "pads": [1] * 6},
     ),
     "LSTM": Case(
         "LSTM", [(128, 1, 256)], [(1, 1024, 256), (1, 1024, 256), (1, 2048)], {"hidden_size": 256}
@@ -84,6 +101,8 @@ CASES = {
         "MaxPool", [(1, 64, 4000)], [], {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}
     ),
     "MaxPool 3-D": Case("MaxPool", [(1, 32, 16, 28, 28)], [], {"kernel_shape": [2, 2, 2]}),
+    "AveragePool 3-D": Case("AveragePool", [(1, 32, 16, 28, 28)], [], {"kernel_shape": [3, 3, 3]}),
+    "GlobalAveragePool 3-D": Case("GlobalAveragePool", [(1, 64, 16, 28, 28)]),
     "GlobalAveragePool 1-D": Case("GlobalAveragePool", [(1, 256, 4000)]),
     "ReduceSum, first axis": Case("ReduceSum", [(512, 2048)], [np.array([0])]),
     "CumSum, first axis": Case("CumSum", [(512, 2048)], [np.array(0)]),
@@ -95,14 +114,21 @@ CASES = {
     "Pad": Case("Pad", [(1, 64, 112, 112)], [np.array([0, 0, 3, 3, 0, 0, 3, 3])]),
     "Gemm of one column": Case("Gemm", [(512, 1024)], [(1024, 1)]),
     "Sin": Case("Sin", [(1, 1000000)]),
+    "MatMul, float16": Case("MatMul", [(128, 768)], [(768, 768)], dtype=np.float16),
+    "MatMul of one row, float16": Case("MatMul", [(1, 768)], [(768, 768)], dtype=np.float16),
+    "Conv 2-D, float16": Case(
+        "Conv", [(1, 64, 56, 56)], [(64, 64, 3, 3)], {"pads": [1] * 4}, dtype=np.float16
+    ),
+    "MatMul, float64": Case("MatMul", [(128, 768)], [(768, 768)], dtype=np.float64),
+    "Gemm, float64": Case("Gemm", [(64, 512)], [(512, 512), (512,)], dtype=np.float64),
 }
 
 
 def main(names: list[str]) -> None:
     """Print a line for each operator."""
-    print(f"{'operator':24} {'ms':>8}  of ORT")
+    print(f"{'operator':26} {'ms':>8}  of ORT")
     for name in names or CASES:
-        print(f"{name:24} {compare(CASES[name])}", flush=True)
+        print(f"{name:26} {compare(CASES[name])}", flush=True)
 
 
 def compare(case: Case) -> str:
@@ -132,20 +158,22 @@ def compare(case: Case) -> str:
 def model_of(case: Case) -> tuple[Any, list[np.ndarray]]:
     """Make the model, and inputs of it."""
     random = np.random.default_rng(1)
-    inputs = [random.standard_normal(shape, dtype=np.float32) for shape in case.inputs]
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(case.dtype))
+    inputs = [random.standard_normal(shape).astype(case.dtype) for shape in case.inputs]
     names, weights = [f"x{i}" for i in range(len(inputs))], []
     for i, weight in enumerate(case.weights):
         if isinstance(weight, tuple):
-            weight = 0.05 * random.standard_normal(weight, dtype=np.float32)
+            weight = (0.05 * random.standard_normal(weight)).astype(case.dtype)
         names.append("" if weight is None else f"w{i}")
         if weight is not None:
             weights.append(numpy_helper.from_array(np.asarray(weight), names[-1]))
     outputs = [
-        helper.make_tensor_value_info(f"y{i}", dtype, None) for i, dtype in enumerate(case.outputs)
+        helper.make_tensor_value_info(f"y{i}", dtype, None)
+        for i, dtype in enumerate(case.outputs or (kind,))
     ]
     results = [value.name for value in outputs]
     node = helper.make_node(case.operator, names, results, **case.attributes)
-    values = [helper.make_tensor_value_info(f"x{i}", 1, x.shape) for i, x in enumerate(inputs)]
+    values = [helper.make_tensor_value_info(f"x{i}", kind, x.shape) for i, x in enumerate(inputs)]
     graph = helper.make_graph([node], "g", values, outputs, weights)
     opsets = [helper.make_opsetid("", 20)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=9), inputs

@@ -37,6 +37,7 @@ _LOWP_TILES = ("finish_lowp", "pack_lowp", "tile_lowp", "finish", "parallel")
 _FILES: dict[str, tuple[str, ...]] = {
     "attention": ("attention", "attention_row", *_TILES),
     "conv2d": ("conv2d", "depthwise", "pack_conv2d", "reorder", *_TILES),
+    "double_matmul": ("matmul_double", "parallel"),
     "elementwise": ("reorder", "parallel"),
     "matmul": ("matmul", *_TILES),
     "matmul_bits": ("matmul_bits", *_TILES),
@@ -59,8 +60,9 @@ def sources(*names: str) -> list[Path]:
 
     Parameters
     ----------
-    *names : {"attention", "conv2d", "elementwise", "matmul", "lowp_conv2d", \
-"lowp_matmul", "matmul_bits", "normalize", "pooling", "quantize", "recurrent", "reorder", "resize"}
+    *names : {"attention", "conv2d", "double_matmul", "elementwise", "matmul", \
+"lowp_conv2d", "lowp_matmul", "matmul_bits", "normalize", "pooling", "quantize", \
+"recurrent", "reorder", "resize"}
         The operators; by default all. ``"matmul"`` stands for `dso_op_matmul` and its functions.
 
     Returns

@@ -103,7 +103,7 @@ static void multiply(const struct plan *plan, const struct rows *rows, int64_t b
                       .blocks = blocks,
                       .block = BLOCK,
                       .last = size - (blocks - 1) * BLOCK,
-                      .taps = {1, 1},
+                      .taps = {1, 1, 1},
                       .weight_step = PANEL};
   for (int64_t j = 0; j < count; j += PANEL) {
     for (int t = 0; t < rows->tiles; t++) {
@@ -186,7 +186,7 @@ static void add_values(const struct plan *plan, const struct rows *rows, int64_t
                       .blocks = ceil_div(count, BLOCK),
                       .block = BLOCK,
                       .last = count - (ceil_div(count, BLOCK) - 1) * BLOCK,
-                      .taps = {1, 1},
+                      .taps = {1, 1, 1},
                       .weight_step = plan->v_size ? PANEL : attention->v_row};
   if (begin) scale(plan, rows, 0);
   for (int64_t d = 0; d < plan->value_size; d += PANEL) {

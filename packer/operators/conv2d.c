@@ -10,6 +10,7 @@ struct plan {
   struct weights weights;
   struct dso_op_image in; /* as the tiles read it: of the caller, or in the workspace */
   int is_copied;
+  int64_t copied;        /* planes or blocks of all images, into the workspace */
   int64_t height, width; /* of the output; rows that are adjacent are one */
   int64_t rows, columns; /* of tiles: 1 or 2 rows of pixels each */
   int64_t tall;          /* rows of pixels in a tile */
@@ -38,6 +39,12 @@ static int is_flat(const struct plan *plan) {
          out->row == out->width * out->block && !conv->pad[0] && !conv->pad[1];
 }
 
+/* How many images the input has. */
+static int64_t images_of(const struct dso_op_conv2d *conv) {
+  const int64_t batch = max(conv->batch, 1);
+  return conv->depth.out ? batch / conv->depth.out * conv->depth.in : batch;
+}
+
 static struct plan plan_of(const struct dso_op_conv2d *conv) {
   struct plan plan = {.conv = conv, .weights = weights_of(conv), .in = conv->in};
   struct dso_op_image *in = &plan.in;
@@ -45,6 +52,7 @@ static struct plan plan_of(const struct dso_op_conv2d *conv) {
   in->block = plan.weights.block;
   plan.is_copied = conv->in.block != in->block || conv->in.padding < padding;
   if (plan.is_copied) {
+    plan.copied = images_of(conv) * planes_of(in);
     in->padding = padding;
     in->row = (in->width + 2 * padding) * in->block;
     in->plane = (in->height + 2 * padding) * in->row;
@@ -62,32 +70,33 @@ static struct plan plan_of(const struct dso_op_conv2d *conv) {
 
 int64_t dso_op_conv2d_workspace(const struct dso_op_conv2d *conv) {
   const struct plan plan = plan_of(conv);
-  return plan.is_copied ? max(conv->batch, 1) * plan.in.batch : 0;
+  return plan.copied * plan.in.plane;
 }
 
 /* One item of the preparation: a plane of the copy, or the padding of a plane of the output. */
 static void prepare(const void *data, int64_t index) {
   const struct plan *plan = data;
   struct dso_op_image from = plan->conv->in, in = plan->in, out = plan->conv->out;
-  const int64_t copies = plan->is_copied ? planes_of(&in) : 0;
-  const int64_t planes = copies + (out.padding ? planes_of(&out) : 0);
-  const int64_t batch = index / planes, p = index % planes;
-  from.data += batch * from.batch;
-  if (p < copies) {
+  const int64_t copied = plan->copied;
+  const int64_t planes = planes_of(index < copied ? &in : &out);
+  const int64_t number = index < copied ? index : index - copied;
+  const int64_t batch = number / planes, p = number % planes;
+  if (index < copied) {
+    from.data += batch * from.batch;
     in.data += batch * in.batch + in.padding * (in.row + in.block);
     for (int64_t y = 0; y < in.height; y++) dso_op_copy_row(&from, &in, p, y);
     dso_op_write_padding(&in, p, 0);
   } else {
     out.data += batch * out.batch;
-    dso_op_write_padding(&out, p - copies, !plan->weights.is_depthwise);
+    dso_op_write_padding(&out, p, !plan->weights.is_depthwise);
   }
 }
 
-/* The first pixel that the window of output (0, 0) reads. */
-static const float *origin(const struct plan *plan, int64_t batch) {
+/* The first pixel of an image that the window of output (0, 0) reads. */
+static const float *origin(const struct plan *plan, int64_t image) {
   const struct dso_op_image *in = &plan->in;
   const int64_t *pad = plan->conv->pad, padding = plan->is_copied ? in->padding : 0;
-  return in->data + batch * in->batch + (padding - pad[0]) * in->row +
+  return in->data + image * in->batch + (padding - pad[0]) * in->row +
          (padding - pad[1]) * in->block;
 }
 
@@ -123,19 +132,25 @@ static void convolve(const void *data, int64_t index) {
   const int64_t parts = plan->chunks * weights->panels, batch = index / parts;
   const int64_t chunk = index % parts / weights->panels, panel = index % weights->panels;
   const int64_t first = panel * PANEL, outputs = min(out->channels - first, PANEL);
-  const struct tile tile = {.step = conv->stride[1] * in->block,
-                            .below = conv->stride[0] * in->row,
-                            .blocks = weights->blocks,
-                            .block = weights->block,
-                            .last = weights->last,
-                            .taps = {conv->kernel[0], conv->kernel[1]},
-                            .tap = {conv->dilation[0] * in->row, conv->dilation[1] * in->block},
-                            .weight = conv->weight + panel * panel_size(weights),
-                            .weight_step = PANEL};
+  const struct taps depth = taps_of(conv, batch);
+  const int64_t taps = conv->kernel[0] * conv->kernel[1]; /* of one image */
+  const struct tile tile = {
+      .step = conv->stride[1] * in->block,
+      .below = conv->stride[0] * in->row,
+      .blocks = weights->blocks,
+      .block = weights->block,
+      .last = weights->last,
+      .taps = {depth.end - depth.begin, conv->kernel[0], conv->kernel[1]},
+      .tap = {conv->depth.dilation * in->batch, conv->dilation[0] * in->row,
+              conv->dilation[1] * in->block},
+      .skipped = {depth.begin * taps, weights->taps - depth.end * taps},
+      .weight = element(conv->weight, conv->weight_type, panel * panel_size(weights)),
+      .type = conv->weight_type,
+      .weight_step = PANEL};
   const struct place place = place_of(conv, first);
   struct position positions[POSITIONS] = {{.data = NULL}};
   _Alignas(64) float sums[POSITIONS * PIXELS * PANEL];
-  const float *from = origin(plan, batch) + first_block(weights, panel) * in->plane;
+  const float *from = origin(plan, depth.image) + first_block(weights, panel) * in->plane;
   const int64_t to = batch * out->batch + first / out->block * out->plane;
   const int count = positions_of(plan, chunk, from, to, positions);
   dso_op_tiles(&tile, positions, count, outputs, sums, &place);
@@ -154,19 +169,20 @@ static void convolve_depthwise(const void *data, int64_t index) {
   const int64_t count = rows_at_once(conv), parts = ceil_div(conv->out.height, count);
   const int64_t blocks = planes_of(&plan->in), batch = index / (blocks * parts);
   const int64_t block = index / parts % blocks, y = index % parts * count;
-  dso_op_depthwise(conv, &plan->in, origin(plan, batch) + block * plan->in.plane, batch, block, y,
-                   min(y + count, conv->out.height));
+  const struct taps taps = taps_of(conv, batch);
+  dso_op_depthwise(conv, &plan->in, origin(plan, taps.image) + block * plan->in.plane, &taps, batch,
+                   block, y, min(y + count, conv->out.height));
 }
 
 int dso_op_conv2d(const struct dso_op_conv2d *conv) {
   struct plan plan = plan_of(conv);
   const struct weights *weights = &plan.weights;
   const int64_t batches = max(conv->batch, 1), pixels = conv->out.height * conv->out.width;
-  const int64_t prepared =
-      (plan.is_copied ? planes_of(&plan.in) : 0) + (conv->out.padding ? planes_of(&conv->out) : 0);
-  const int64_t moved = plan.is_copied ? batches * plan.in.batch : 0;
+  const int64_t padded = conv->out.padding ? batches * planes_of(&conv->out) : 0;
+  const int64_t moved = plan.copied * plan.in.plane;
   if (plan.is_copied) plan.in.data = conv->workspace;
-  if (prepared && dso_op_parallel(prepare, &plan, batches * prepared, moved)) return -1;
+  if (plan.copied + padded && dso_op_parallel(prepare, &plan, plan.copied + padded, moved))
+    return -1;
   if (weights->is_depthwise)
     return dso_op_parallel(convolve_depthwise, &plan,
                            batches * planes_of(&plan.in) *

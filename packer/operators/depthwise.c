@@ -8,6 +8,7 @@ enum { MOST = LANES == 16 ? 7 : LANES == 8 ? 4 : 2 }; /* pixels; networks are 7 
 struct row {
   const struct dso_op_conv2d *conv;
   const float *weight;
+  int64_t taps, after;   /* along the depth, and to the next of them */
   int64_t below, beside; /* to the next taps */
   int64_t step;          /* to the next pixel */
   int is_direct;         /* whole blocks are stored in blocks, and bounded: `out` is written here */
@@ -27,13 +28,16 @@ INLINE void sum_up(const struct row *row, const float *data, int64_t x, float *s
   UNROLL
   for (int p = 0; p < pixels; p++) UNROLL
   for (int v = 0; v < BLOCK_VECTORS; v++) sum[p][v] = splat(0);
-  for (int64_t i = 0; i < conv->kernel[0]; i++, data += row->below) {
-    const float *pixel = data;
-    for (int64_t j = 0; j < conv->kernel[1]; j++, weight += BLOCK, pixel += row->beside) UNROLL
-    for (int v = 0; v < BLOCK_VECTORS; v++) {
-      const vec factor = load(weight + v * LANES);
-      UNROLL
-      for (int p = 0; p < pixels; p++) sum[p][v] += factor * load(pixel + p * step + v * LANES);
+  for (int64_t z = 0; z < row->taps; z++, data += row->after) {
+    const float *line = data;
+    for (int64_t i = 0; i < conv->kernel[0]; i++, line += row->below) {
+      const float *pixel = line;
+      for (int64_t j = 0; j < conv->kernel[1]; j++, weight += BLOCK, pixel += row->beside) UNROLL
+      for (int v = 0; v < BLOCK_VECTORS; v++) {
+        const vec factor = load(weight + v * LANES);
+        UNROLL
+        for (int p = 0; p < pixels; p++) sum[p][v] += factor * load(pixel + p * step + v * LANES);
+      }
     }
   }
   if (!row->is_direct) {
@@ -91,13 +95,18 @@ static void convolve_row(struct row *row, const struct place *place, const float
 }
 
 void dso_op_depthwise(const struct dso_op_conv2d *conv, const struct dso_op_image *in,
-                      const float *data, int64_t batch, int64_t block, int64_t y, int64_t end) {
+                      const float *data, const struct taps *taps, int64_t batch, int64_t block,
+                      int64_t y, int64_t end) {
   const struct dso_op_image *out = &conv->out;
+  const int64_t before = block * max(conv->depth.kernel, 1) + taps->begin;
   const int64_t first = block * BLOCK, outputs = min(out->channels - first, BLOCK);
   const int64_t plane = batch * out->batch + first / out->block * out->plane;
   const struct place place = place_of(conv, first);
   struct row row = {.conv = conv,
-                    .weight = conv->weight + block * conv->kernel[0] * conv->kernel[1] * BLOCK,
+                    .weight = (const float *)conv->weight +
+                              before * conv->kernel[0] * conv->kernel[1] * BLOCK,
+                    .taps = taps->end - taps->begin,
+                    .after = conv->depth.dilation * in->batch,
                     .below = conv->dilation[0] * in->row,
                     .beside = conv->dilation[1] * BLOCK,
                     .step = conv->stride[1] * BLOCK,

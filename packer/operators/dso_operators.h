@@ -59,6 +59,18 @@ struct dso_op_after {
   float low, high; /* of DSO_OP_CLIP */
 };
 
+/* ---- Elements ----
+ *
+ * Sums of float16 and bfloat16 are float32, sums of 8-bit integers exact in int32, modulo 2^32. */
+enum dso_op_type {
+  DSO_OP_FLOAT32,
+  DSO_OP_INT32,
+  DSO_OP_INT8,
+  DSO_OP_UINT8,
+  DSO_OP_BFLOAT16,
+  DSO_OP_FLOAT16
+};
+
 /* ---- Matrix product: out[i][j] = sum over k of a[i][k] * b[k][j] ---- */
 
 struct dso_op_matmul {
@@ -66,9 +78,10 @@ struct dso_op_matmul {
   int64_t rows, inner, columns;
   const float *a;
   int64_t a_batch[2], a_row, a_column; /* a distance of 0 uses the same data again */
-  const float *b;
+  const void *b;                       /* float */
   int64_t b_batch[2], b_row, b_column; /* of a packed b only b_batch */
   int b_is_packed;                     /* in the layout of dso_op_matmul_pack */
+  enum dso_op_type b_type;             /* of a packed b: float32, float16 or bfloat16 */
   float *out;
   int64_t out_batch[2], out_row; /* columns are adjacent */
   struct dso_op_after after;
@@ -102,11 +115,24 @@ struct dso_op_matmul_bits {
 DSO_OP_API int dso_op_matmul_bits(const struct dso_op_matmul_bits *product);
 DSO_OP_API int64_t dso_op_matmul_bits_workspace(const struct dso_op_matmul_bits *product);
 
-/* ---- Products of 8-bit integers and of bfloat16 ----
- *
- * Sums of integers are exact in int32, modulo 2^32; sums of bfloat16 are float32. */
+/* ---- Matrix product of doubles; fields as in struct dso_op_matmul, sizes in doubles ---- */
 
-enum dso_op_type { DSO_OP_FLOAT32, DSO_OP_INT32, DSO_OP_INT8, DSO_OP_UINT8, DSO_OP_BFLOAT16 };
+struct dso_op_double_matmul {
+  int64_t batch[2];
+  int64_t rows, inner, columns;
+  const double *a;
+  int64_t a_batch[2], a_row, a_column;
+  const double *b;
+  int64_t b_batch[2], b_row, b_column;
+  double *out;
+  int64_t out_batch[2], out_row;
+  double *workspace;
+};
+
+DSO_OP_API int dso_op_double_matmul(const struct dso_op_double_matmul *product);
+DSO_OP_API int64_t dso_op_double_matmul_workspace(const struct dso_op_double_matmul *product);
+
+/* ---- Products of 8-bit integers and of bfloat16 ---- */
 
 /* After the sum. A result of int32 is sum + bias. Results of float32 and bfloat16 are
  * after((sum + bias) * scale); the residual, of float32, only with float32. Results of 8 bits are
@@ -177,14 +203,23 @@ struct dso_op_image {
   int64_t batch, plane, row; /* distances: of images, planes or blocks, and rows */
 };
 
-/* ---- Convolution of `batch` images ---- */
+/* ---- Convolution of `batch` images ----
+ *
+ * Images that follow each other may be the depths of volumes. The window then reads `kernel` images
+ * of a volume, which begin `pad` images before it for the first output; those outside are zeros. */
+struct dso_op_depth {
+  int64_t in, out; /* images of a volume; 0: no volumes */
+  int64_t kernel, stride, dilation, pad;
+};
 
 struct dso_op_conv2d {
-  int64_t batch;
-  struct dso_op_image in, out;                       /* in.data is only read */
-  int64_t groups;                                    /* 0 is the same as 1 */
+  int64_t batch;               /* of the output: its volumes times depth.out */
+  struct dso_op_image in, out; /* in.data is only read */
+  int64_t groups;              /* 0 is the same as 1 */
   int64_t kernel[2], stride[2], dilation[2], pad[2]; /* y, x; pad: at the top and at the left */
-  const float *weight;                               /* packed */
+  struct dso_op_depth depth;
+  const void *weight;           /* packed */
+  enum dso_op_type weight_type; /* float32; float16 or bfloat16 if it is not depthwise */
   struct dso_op_after after;
   float *workspace;
 };
@@ -192,8 +227,8 @@ struct dso_op_conv2d {
 DSO_OP_API int dso_op_conv2d(const struct dso_op_conv2d *conv);
 DSO_OP_API int64_t dso_op_conv2d_workspace(const struct dso_op_conv2d *conv);
 
-/* From ONNX's order, [outputs][channels / groups][kernel y][kernel x]. The layout depends on
- * channels, groups, kernel and in.block; docs/operators.md describes it. */
+/* From ONNX's order, [outputs][channels / groups][depth.kernel][kernel y][kernel x]. The layout
+ * depends on channels, groups, kernels and in.block; docs/operators.md describes it. */
 DSO_OP_API int64_t dso_op_conv2d_packed_size(const struct dso_op_conv2d *conv);
 DSO_OP_API void dso_op_conv2d_pack(const struct dso_op_conv2d *conv, const float *weight,
                                    float *packed);

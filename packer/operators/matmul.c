@@ -65,8 +65,8 @@ static void prepare(const void *data, int64_t index) {
                      rows * BLOCK);
   } else {
     const int64_t panel = part - a_tiles, column = panel * PANEL;
-    dso_op_pack_panel(product->b + offset(plan, product->b_batch, batch) +
-                          column * product->b_column,
+    const float *b = product->b;
+    dso_op_pack_panel(b + offset(plan, product->b_batch, batch) + column * product->b_column,
                       product->b_row, product->b_column, inner, product->columns - column,
                       plan->b + batch * plan->b_size + panel * PANEL * inner);
   }
@@ -83,15 +83,17 @@ static void multiply(const void *data, int64_t index) {
 
   const float *a = plan->a_is_packed ? plan->a + batch * plan->a_size
                                      : product->a + offset(plan, product->a_batch, batch);
-  const float *b = product->b + (plan->b_is_packed ? 0 : offset(plan, product->b_batch, batch));
+  const float *b = product->b;
+  if (!plan->b_is_packed) b = element(b, product->b_type, offset(plan, product->b_batch, batch));
   struct tile tile = {.step = BLOCK,
                       .blocks = ceil_div(inner, BLOCK),
                       .block = BLOCK,
                       .last = inner - (ceil_div(inner, BLOCK) - 1) * BLOCK,
-                      .taps = {1, 1},
+                      .taps = {1, 1, 1},
+                      .type = product->b_type,
                       .weight_step = PANEL};
   if (plan->b_is_packed) tile.weight = plan->b + batch * plan->b_size + panel * PANEL * inner;
-  else if (product->b_is_packed) tile.weight = b + panel * PANEL * inner;
+  else if (product->b_is_packed) tile.weight = element(b, product->b_type, panel * PANEL * inner);
   else tile.weight = b + column, tile.weight_step = product->b_row;
 
   struct position positions[POSITIONS] = {{.data = NULL}};

@@ -134,7 +134,7 @@ static void multiply_some(const struct plan *plan, const float *weight, int64_t 
                             .blocks = blocks,
                             .block = BLOCK,
                             .last = inputs - (blocks - 1) * BLOCK,
-                            .taps = {1, 1},
+                            .taps = {1, 1, 1},
                             .weight = weight,
                             .weight_step = PANEL};
   for (int64_t t = 0; t < plan->tiles; t++) {

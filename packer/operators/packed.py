@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 PANEL = 32  # adjacent outputs of a weight
 BLOCK = 16  # adjacent channels of an image
+HALF = 2  # bytes of float16 and bfloat16
 
 
 def pack_matmul(b: Any) -> Any:
@@ -25,14 +26,14 @@ def pack_matmul(b: Any) -> Any:
     Returns
     -------
     ndarray
-        float32, C-contiguous: (..., columns / 32 rounded up, inner, 32), with zeros for the columns
-        that are missing. The caller owns it.
+        float32, or the type of `b` if that has 2 bytes, C-contiguous: (..., columns / 32 rounded
+        up, inner, 32), with zeros for the columns that are missing. The caller owns it.
     """
     import numpy as np
 
     *batch, inner, columns = b.shape
     panels = -(-columns // PANEL)
-    packed = np.zeros((*batch, inner, panels * PANEL), np.float32)
+    packed = np.zeros((*batch, inner, panels * PANEL), stored_type(b))
     packed[..., :columns] = b
     packed = packed.reshape(*batch, inner, panels, PANEL)
     return np.ascontiguousarray(np.moveaxis(packed, -2, -3))
@@ -53,11 +54,19 @@ def pack_conv2d(weight: Any, *, groups: int = 1, block: int = BLOCK) -> Any:
     Returns
     -------
     ndarray
-        float32 of one dimension. The caller owns it.
+        float32, or the type of `weight` if that has 2 bytes and the convolution is not depthwise,
+        of one dimension. The caller owns it.
     """
     import numpy as np
 
     return np.concatenate([part.ravel() for part in conv2d_parts(weight, groups, block)])
+
+
+def stored_type(weight: Any) -> Any:
+    """Return the type of a packed weight: that of float16 and bfloat16, else float32."""
+    import numpy as np
+
+    return weight.dtype if weight.dtype.itemsize == HALF else np.dtype(np.float32)
 
 
 def matmul_shape(shape: Sequence[int]) -> tuple[int, ...]:
@@ -94,7 +103,7 @@ def conv2d_parts(weight: Any, groups: int, block: int) -> Iterator[Any]:
         blocks, rows = _most_blocks(weight.shape, groups), -(-every // BLOCK) * BLOCK
     for start in range(0, outputs, PANEL):
         begin, end, values = _rows_of_panel(weight, groups, start)
-        whole = np.zeros((rows, taps, PANEL), np.float32)
+        whole = np.zeros((rows, taps, PANEL), stored_type(weight))
         whole[begin:end, :, : values.shape[2]] = values
         first = 0 if groups == 1 else min(begin // BLOCK, rows // BLOCK - blocks) * BLOCK
         begins = range(first, min(first + blocks * inner, rows), inner)
@@ -121,7 +130,7 @@ def _rows_of_panel(weight: Any, groups: int, first: int) -> tuple[int, int, Any]
     outputs, channels, *_ = weight.shape
     per_group, end = outputs // groups, min(first + PANEL, outputs)
     start, stop = _channels_of_panel(weight.shape, groups, first)
-    values = np.zeros((stop - start, weight[0, 0].size, end - first), np.float32)
+    values = np.zeros((stop - start, weight[0, 0].size, end - first), stored_type(weight))
     for output in range(first, end):
         of_group = output // per_group * channels - start
         values[of_group : of_group + channels, :, output - first] = weight[output].reshape(

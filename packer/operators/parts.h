@@ -18,6 +18,11 @@ INLINE int64_t part_begin(int64_t count, int64_t parts, int64_t part) {
   return part * (count / parts) + min(part, count % parts);
 }
 
+/* An element of packed weights: floats, or halves. */
+INLINE const void *element(const void *first, enum dso_op_type type, int64_t index) {
+  return (const char *)first + index * (type == DSO_OP_FLOAT32 ? 4 : 2);
+}
+
 /* ---- tile.c: sums over all inputs, for some pixels and one panel of outputs ---- */
 
 /* The inputs of a sum, in the order of the weights: for each block of input channels, for each tap
@@ -27,8 +32,10 @@ struct tile {
   int64_t step, below;     /* to the next pixel in a row, and to the next row of pixels */
   int64_t blocks;          /* of input channels */
   int64_t block, last;     /* channels in a block, and in the last one */
-  int64_t taps[2], tap[2]; /* the window, and its distances: y, x */
-  const float *weight;     /* of the first output */
+  int64_t taps[3], tap[3]; /* the window, and its distances: z, y, x */
+  int64_t skipped[2];      /* taps of the weight before and after the window */
+  const void *weight;      /* of the first output */
+  enum dso_op_type type;   /* of the weight: float, or with a weight_step of PANEL a half */
   int64_t weight_step;     /* from input to input */
   int is_more;             /* set by dso_op_tiles: add to the sums */
   /* Weights are read in order, panel after panel: each position prefetches a share of the next

@@ -85,10 +85,11 @@ INLINE void join_row(float *out, const float *in, int64_t count, int64_t step,
   if (step == 1)
     for (; i + LANES <= count; i += LANES)
       store(out + i, join(load(out + i), load(in + i), is_average));
-  if (step == 2) /* the last float that is read is before that of another output */
-    for (; i + 4 < count; i += 4) {
-      const four low = *(const four *)(in + 2 * i), high = *(const four *)(in + 2 * i + 4);
-      const four tap = SHUFFLE(low, high, 0, 2, 4, 6), sum = *(const four *)(out + i);
+  if (step <= 2) /* with step 2 the last float that is read is before that of another output */
+    for (; i + 4 < count + (step == 1); i += 4) {
+      const four low = *(const four *)(in + step * i), sum = *(const four *)(out + i);
+      four tap = low;
+      if (step == 2) tap = SHUFFLE(low, *(const four *)(in + 2 * i + 4), 0, 2, 4, 6);
       const four_bits is_more = tap > sum;
       if (is_average) *(four *)(out + i) = sum + tap;
       else *(four *)(out + i) = (four)((is_more & (four_bits)tap) | (~is_more & (four_bits)sum));
@@ -99,24 +100,59 @@ INLINE void join_row(float *out, const float *in, int64_t count, int64_t step,
   }
 }
 
-/* A row of outputs: one tap of all windows after the other. */
+/* Some outputs of a row: one tap of all windows after the other. */
 INLINE void pool_row(const struct dso_op_pooling *pooling, const float *in, const struct taps *rows,
-                     float *out, const int is_average) {
-  const int64_t width = pooling->out.width, stride = pooling->stride[1];
+                     int64_t first, int64_t last, float *out, const int is_average) {
+  const int64_t stride = pooling->stride[1];
   const int64_t below = max(pooling->dilation[0], 1) * pooling->in.row;
-  for (int64_t x = 0; x < width; x++) out[x] = is_average ? 0 : -INFINITY;
+  for (int64_t x = first; x < last; x++) out[x] = is_average ? 0 : -INFINITY;
   for (int64_t j = 0; j < pooling->kernel[1]; j++) {
     const int64_t tap = j * max(pooling->dilation[1], 1) - pooling->pad[1]; /* of output 0 */
-    const int64_t begin = tap < 0 ? ceil_div(-tap, stride) : 0, after = pooling->in.width - tap;
-    const int64_t end = after > 0 ? min(ceil_div(after, stride), width) : 0;
+    const int64_t begin = max(tap < 0 ? ceil_div(-tap, stride) : 0, first);
+    const int64_t after = pooling->in.width - tap;
+    const int64_t end = after > 0 ? min(ceil_div(after, stride), last) : 0;
     const float *row = in + rows->first * pooling->in.row + begin * stride + tap;
     for (int64_t i = rows->begin; i < rows->end && begin < end; i++, row += below)
       join_row(out + begin, row, end - begin, stride, is_average);
   }
-  for (int64_t x = 0; x < width && is_average; x++) {
+  for (int64_t x = first; x < last && is_average; x++) {
     const struct taps columns = taps_of(pooling, 1, x);
     out[x] /= divisor_of(pooling, rows, &columns);
   }
+}
+
+/* Outputs with all taps in the image, with a stride of 1; at least a vector of them. */
+INLINE void pool_inside(const struct dso_op_pooling *pooling, const float *in,
+                        const struct taps *rows, int64_t first, int64_t last, float *out,
+                        const int is_average) {
+  const int64_t below = max(pooling->dilation[0], 1) * pooling->in.row;
+  const struct taps columns = taps_of(pooling, 1, first);
+  in += rows->first * pooling->in.row - pooling->pad[1];
+  for (int64_t x = first; x < last; x += LANES) {
+    const int64_t at = min(x, last - LANES);
+    vec all = splat(is_average ? 0 : -INFINITY);
+    for (int64_t j = 0; j < columns.end; j++) {
+      const float *tap = in + at + j * max(pooling->dilation[1], 1);
+      for (int64_t i = rows->begin; i < rows->end; i++, tap += below)
+        all = join(all, load(tap), is_average);
+    }
+    if (is_average) all /= divisor_of(pooling, rows, &columns);
+    store(out + at, all);
+  }
+}
+
+INLINE void pool_plain(const struct dso_op_pooling *pooling, const float *in,
+                       const struct taps *rows, float *out, const int is_average) {
+  const int64_t width = pooling->out.width, pad = pooling->pad[1];
+  const int64_t reach = (pooling->kernel[1] - 1) * max(pooling->dilation[1], 1);
+  const int64_t end = min(pooling->in.width - reach + pad, width);
+  if (pooling->stride[1] != 1 || end - pad < LANES) {
+    pool_row(pooling, in, rows, 0, width, out, is_average);
+    return;
+  }
+  if (pad > 0) pool_row(pooling, in, rows, 0, pad, out, is_average);
+  pool_inside(pooling, in, rows, pad, end, out, is_average);
+  if (end < width) pool_row(pooling, in, rows, end, width, out, is_average);
 }
 
 /* All floats of a row. */
@@ -149,24 +185,36 @@ static void pool_plane(const struct dso_op_pooling *pooling, const float *in, in
   if (pooling->out.width == 1 && pooling->dilation[1] <= 1) {
     if (pooling->is_average) pool_wide(pooling, in, &rows, &columns, out, 1);
     else pool_wide(pooling, in, &rows, &columns, out, 0);
-  } else if (pooling->is_average) pool_row(pooling, in, &rows, out, 1);
-  else pool_row(pooling, in, &rows, out, 0);
+  } else if (pooling->is_average) pool_plain(pooling, in, &rows, out, 1);
+  else pool_plain(pooling, in, &rows, out, 0);
 }
 
-/* One item: a row of a plane or block. */
+/* How many rows of a plane or block are one item. */
+static int64_t rows_at_once(const struct dso_op_pooling *pooling) {
+  enum { AT_ONCE = 1024 }; /* outputs */
+  const struct dso_op_image *out = &pooling->out;
+  return max(min(AT_ONCE / max(out->width * out->block, 1), out->height), 1);
+}
+
+/* One item: some rows of a plane or block. */
 static void pool_item(const void *data, int64_t index) {
   const struct dso_op_pooling *pooling = data;
   const struct dso_op_image *out = &pooling->out;
-  const int64_t planes = planes_of(out), height = out->height, y = index % height;
-  const int64_t batch = index / height / planes, p = index / height % planes;
+  const int64_t count = rows_at_once(pooling), parts = ceil_div(out->height, count);
+  const int64_t planes = planes_of(out), begin = index % parts * count;
+  const int64_t batch = index / parts / planes, p = index / parts % planes;
   const float *in = pooling->in.data + batch * pooling->in.batch + p * pooling->in.plane;
-  float *to = out->data + batch * out->batch + p * out->plane + y * out->row;
-  const size_t side = (size_t)(out->padding * out->block) * sizeof *to;
-  if (out->block == 1) pool_plane(pooling, in, y, to);
-  else pool_blocks(pooling, in, y, min(out->channels - p * BLOCK, BLOCK), to);
-  memset(to - out->padding * out->block, 0, side);
-  memset(to + out->width * out->block, 0, side);
-  if (y == 0) {
+  float *plane = out->data + batch * out->batch + p * out->plane;
+  const size_t side = (size_t)(out->padding * out->block) * sizeof *plane;
+  for (int64_t y = begin; y < min(begin + count, out->height); y++) {
+    float *to = plane + y * out->row;
+    if (out->block == 1) pool_plane(pooling, in, y, to);
+    else pool_blocks(pooling, in, y, min(out->channels - p * BLOCK, BLOCK), to);
+    if (side == 0) continue;
+    memset(to - out->padding * out->block, 0, side);
+    memset(to + out->width * out->block, 0, side);
+  }
+  if (begin == 0) {
     struct dso_op_image whole = *out;
     whole.data += batch * out->batch;
     dso_op_write_padding(&whole, p, 0);
@@ -175,7 +223,8 @@ static void pool_item(const void *data, int64_t index) {
 
 int dso_op_pooling(const struct dso_op_pooling *pooling) {
   const struct dso_op_image *out = &pooling->out;
-  const int64_t items = max(pooling->batch, 1) * planes_of(out) * out->height;
-  return dso_op_parallel(pool_item, pooling, items,
-                         items * out->width * out->block * pooling->kernel[0] * pooling->kernel[1]);
+  const int64_t planes = max(pooling->batch, 1) * planes_of(out);
+  return dso_op_parallel(pool_item, pooling, planes * ceil_div(out->height, rows_at_once(pooling)),
+                         planes * out->height * out->width * out->block * pooling->kernel[0] *
+                             pooling->kernel[1]);
 }

@@ -142,7 +142,7 @@ static void multiply(const struct plan *plan, const float *state, int64_t rows,
                       .blocks = 1,
                       .block = inner,
                       .last = inner,
-                      .taps = {1, 1},
+                      .taps = {1, 1, 1},
                       .weight_step = PANEL};
   const struct position position = {.data = state, .rows = 1, .columns = (int)rows};
   for (int64_t i = 0; i < count; i++) {

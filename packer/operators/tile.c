@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include "finish.h"
+#include "halves.h"
 
 /* `first` is the number of an output of the panel. */
 typedef void kernel(const struct tile *tile, const struct position *position, int64_t first,
                     float *sums);
 
-enum { AT_ONCE = 192 }; /* inputs: their weights and pixels stay in the nearest cache */
+enum { AT_ONCE = 192 };  /* inputs: their weights and pixels stay in the nearest cache */
+enum { MOST_TAPS = 49 }; /* of weights that are halves */
 
 /* The end of most tiles, in registers: the outputs are whole blocks, and the activation is a bound.
  * dso_op_finish does the others. */
@@ -57,7 +59,7 @@ INLINE void end(const struct ending *ending, const struct position *position,
 INLINE void sum_up(const struct tile *tile, const struct position *position, int64_t first,
                    float *sums, const int rows, const int columns, const int64_t step,
                    const int vectors, const int has_ending) {
-  const float *weight = tile->weight + first;
+  const float *weight = (const float *)tile->weight + first;
   sums += first;
   const int64_t below = tile->below, weight_step = tile->weight_step;
   const int64_t next_step = tile->next_step;
@@ -73,24 +75,27 @@ INLINE void sum_up(const struct tile *tile, const struct position *position, int
   for (int64_t i = 0; i < tile->blocks; i++) {
     const int64_t channels = i + 1 < tile->blocks ? tile->block : tile->last;
     const float *block = position->data + i * position->plane;
-    for (int64_t y = 0; y < tile->taps[0]; y++)
-      for (int64_t x = 0; x < tile->taps[1]; x++) {
-        const float *soon = i + 1 < tile->blocks ? block + position->plane : position->next;
-        const float *pixel = block + y * tile->tap[0] + x * tile->tap[1];
-        for (int64_t c = 0; c < channels; c++, pixel++, weight += weight_step) {
-          __builtin_prefetch(next, 0, 2);
-          __builtin_prefetch(soon);
-          soon += step;
-          next += next_step;
-          vec factor[VECTORS];
-          UNROLL
-          for (int v = 0; v < vectors; v++) factor[v] = load(weight + v * LANES);
-          UNROLL
-          for (int p = 0; p < rows * columns; p++) UNROLL
-          for (int v = 0; v < vectors; v++)
-            sum[p][v] += factor[v] * pixel[p / columns * below + p % columns * step];
+    weight += tile->skipped[0] * channels * weight_step;
+    for (int64_t z = 0; z < tile->taps[0]; z++)
+      for (int64_t y = 0; y < tile->taps[1]; y++)
+        for (int64_t x = 0; x < tile->taps[2]; x++) {
+          const float *soon = i + 1 < tile->blocks ? block + position->plane : position->next;
+          const float *pixel = block + z * tile->tap[0] + y * tile->tap[1] + x * tile->tap[2];
+          for (int64_t c = 0; c < channels; c++, pixel++, weight += weight_step) {
+            __builtin_prefetch(next, 0, 2);
+            __builtin_prefetch(soon);
+            soon += step;
+            next += next_step;
+            vec factor[VECTORS];
+            UNROLL
+            for (int v = 0; v < vectors; v++) factor[v] = load(weight + v * LANES);
+            UNROLL
+            for (int p = 0; p < rows * columns; p++) UNROLL
+            for (int v = 0; v < vectors; v++)
+              sum[p][v] += factor[v] * pixel[p / columns * below + p % columns * step];
+          }
         }
-      }
+    weight += tile->skipped[1] * channels * weight_step;
   }
   if (has_ending && tile->ending != NULL) {
     end(tile->ending, position, sum, first, rows, columns, vectors);
@@ -211,14 +216,18 @@ static struct ending ending_of(const struct place *place, int64_t outputs) {
   return ending;
 }
 
-void dso_op_tiles(const struct tile *tile, const struct position *positions, int count,
-                  int64_t outputs, float *sums, const struct place *place) {
-  const int64_t inputs = tile->block * tile->taps[0] * tile->taps[1]; /* in a block */
-  const int64_t parts = count > 1 ? ceil_div(tile->blocks, max(AT_ONCE / inputs, 1)) : 1;
+/* `wide` is memory for the weights of a part, if they are halves. */
+INLINE void run_tiles(const struct tile *tile, const struct position *positions, int count,
+                      int64_t outputs, float *sums, const struct place *place, float *wide) {
+  const int64_t taps = tile->taps[0] * tile->taps[1] * tile->taps[2];
+  const int64_t inputs =
+      tile->block * (taps + tile->skipped[0] + tile->skipped[1]); /* in a block */
+  const int is_half = wide != NULL;
+  const int64_t parts = count > 1 || is_half ? ceil_div(tile->blocks, max(AT_ONCE / inputs, 1)) : 1;
   const int64_t blocks = max(ceil_div(tile->blocks, max(parts, 1)), 1);
   const int64_t size = blocks * inputs * PANEL; /* of the weights that are used together */
   struct tile some = *tile;
-  some.next_step = count > 1 && tile->weight_step == PANEL ? PANEL / count : 0;
+  some.next_step = count > 1 && tile->weight_step == PANEL && !is_half ? PANEL / count : 0;
   struct ending ending;
   const int has_ending = is_plain(place, outputs);
   if (has_ending) ending = ending_of(place, outputs);
@@ -227,11 +236,18 @@ void dso_op_tiles(const struct tile *tile, const struct position *positions, int
     some.is_more = first > 0;
     some.blocks = min(blocks, tile->blocks - first);
     some.last = is_last ? tile->last : tile->block;
-    some.weight = tile->weight + first * inputs * tile->weight_step;
+    const int64_t at = first * inputs * tile->weight_step;
+    some.weight = (const float *)tile->weight + at;
+    if (is_half) {
+      const int64_t channels = (some.blocks - 1) * tile->block + some.last;
+      const uint16_t *from = (const uint16_t *)tile->weight + at;
+      widen(from, tile->type, channels * (inputs / tile->block) * PANEL, wide);
+      some.weight = wide;
+    }
     for (int i = 0; i < count; i++) {
       struct position position = positions[i];
       float *of_position = sums + (parts > 1 ? i * PIXELS * PANEL : 0);
-      some.next = some.weight + part_begin(size, count, count + i);
+      some.next = (const float *)some.weight + (is_half ? 0 : part_begin(size, count, count + i));
       const int is_whole = outputs % (VECTORS * LANES) == 0 || is_narrow(tile, &position, outputs);
       some.ending = is_last && has_ending && is_whole ? &ending : NULL;
       position.next =
@@ -241,4 +257,18 @@ void dso_op_tiles(const struct tile *tile, const struct position *positions, int
         dso_op_finish(place, &position, outputs, of_position);
     }
   }
+}
+
+__attribute__((noinline)) static void tiles_of_halves(const struct tile *tile,
+                                                      const struct position *positions, int count,
+                                                      int64_t outputs, float *sums,
+                                                      const struct place *place) {
+  _Alignas(64) float wide[BLOCK * MOST_TAPS * PANEL];
+  run_tiles(tile, positions, count, outputs, sums, place, wide);
+}
+
+void dso_op_tiles(const struct tile *tile, const struct position *positions, int count,
+                  int64_t outputs, float *sums, const struct place *place) {
+  if (tile->type == DSO_OP_FLOAT32) run_tiles(tile, positions, count, outputs, sums, place, NULL);
+  else tiles_of_halves(tile, positions, count, outputs, sums, place);
 }

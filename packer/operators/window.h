@@ -20,7 +20,7 @@ INLINE struct weights weights_of(const struct dso_op_conv2d *conv) {
                             .channels = all / groups,
                             .groups = groups,
                             .panels = ceil_div(outputs, PANEL),
-                            .taps = conv->kernel[0] * conv->kernel[1],
+                            .taps = max(conv->depth.kernel, 1) * conv->kernel[0] * conv->kernel[1],
                             .is_depthwise = groups > 1 && groups == all && groups == outputs};
   weights.block = conv->in.block == 1 && all < BLOCK && groups == 1 ? 1 : BLOCK;
   weights.blocks = ceil_div(all, weights.block);
@@ -51,6 +51,23 @@ INLINE int64_t panel_size(const struct weights *weights) {
   return ((weights->blocks - 1) * weights->block + weights->last) * weights->taps * PANEL;
 }
 
+/* The taps of an output's window that are in its volume. */
+struct taps {
+  int64_t image;      /* of the input, which the first tap reads */
+  int64_t begin, end; /* along the depth */
+};
+
+INLINE struct taps taps_of(const struct dso_op_conv2d *conv, int64_t batch) {
+  const struct dso_op_depth *depth = &conv->depth;
+  if (depth->out == 0) return (struct taps){batch, 0, 1};
+  const int64_t first = batch / depth->out * depth->in, step = depth->dilation;
+  const int64_t at = batch % depth->out * depth->stride - depth->pad;
+  const int64_t begin = at < 0 ? ceil_div(-at, step) : 0;
+  const int64_t end = at < depth->in ? min(ceil_div(depth->in - at, step), depth->kernel) : 0;
+  if (begin >= end) return (struct taps){first, 0, 0};
+  return (struct taps){first + at + begin * step, begin, end};
+}
+
 INLINE struct place place_of(const struct dso_op_conv2d *conv, int64_t first) {
   const struct dso_op_image *out = &conv->out;
   return (struct place){.after = &conv->after,
@@ -64,9 +81,9 @@ INLINE struct place place_of(const struct dso_op_conv2d *conv, int64_t first) {
 }
 
 /* depthwise.c: rows y ... end - 1 of one block of channels, with the padding on their two sides. `data`
- * is the first pixel that the window reads for output (0, 0), in `in`'s layout. */
+ * is the first pixel that the taps read for output (0, 0), in `in`'s layout. */
 DSO_OP_API void dso_op_depthwise(const struct dso_op_conv2d *conv, const struct dso_op_image *in,
-                                 const float *data, int64_t batch, int64_t block, int64_t y,
-                                 int64_t end);
+                                 const float *data, const struct taps *taps, int64_t batch,
+                                 int64_t block, int64_t y, int64_t end);
 
 #endif

@@ -84,6 +84,17 @@ def most_of_matmul(rows: int, inner: int, columns: int, *, is_packed: bool) -> i
     return a if is_packed else a + _up(columns, PANEL) * PANEL * inner
 
 
+def double_matmul_workspace(inner: int, columns: int) -> int:
+    """Count the doubles of one product.
+
+    Parameters
+    ----------
+    inner, columns : int
+        Extents of the right factor; also expressions with ``*`` and ``//``.
+    """
+    return _up(columns, BLOCK) * BLOCK * inner
+
+
 def attention_workspace(
     heads: int, kv_heads: int, rows: int, keys: int, size: int, value_size: int
 ) -> int:

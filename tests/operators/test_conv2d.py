@@ -9,7 +9,7 @@ import pytest
 
 from packer.operators import pack_conv2d
 
-from ..support.images import Memory, Window, conv2d, conv2d_struct
+from ..support.images import Depth, Memory, Window, conv2d, conv2d_struct
 from ..support.operators import ACTIVATIONS, Epilogue, assert_close, pointer
 
 ONE = Window(kernel=(1, 1), pads=(0, 0, 0, 0))
@@ -106,6 +106,51 @@ def test_epilogue_follows_the_sum(library, case, activation, layout) -> None:
     source = Memory.of(images, 16, 1)
     found = conv2d(library, window, source, weight, after, block=block, padding=padding)
     assert_close(found, after.expected(sums, channel_axis=1))
+
+
+# Cases with a window along the depth of volumes: in, out, kernel, stride, dilation, pad
+DEPTHS = {
+    "3x3": Depth(6, 6, 3, 1, 1, 1),
+    "3x3 of odd extents": Depth(5, 3, 3, 2, 1, 1),
+    "first layer": Depth(9, 5, 3, 2, 1, 1),
+    "1x1 of odd extents": Depth(7, 3, 3, 1, 2, 0),
+    "groups of odd sizes": Depth(4, 6, 3, 1, 2, 3),
+    "depthwise of odd extents": Depth(3, 3, 3, 1, 1, 1),
+    "one pixel": Depth(1, 3, 1, 1, 1, 1),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("case", DEPTHS)
+def test_images_of_volumes_are_read_together(library, case, layout) -> None:
+    """Two volumes; images outside of them are zeros, and a window may have no other."""
+    (_, *shape), outputs, window = CASES[case]
+    depth, (block, padding) = DEPTHS[case], LAYOUTS[layout]
+    random = np.random.default_rng(5)
+    images = random.normal(size=(2, depth.in_, *shape)).astype(np.float32)
+    of_weight = (outputs, shape[0] // window.groups, depth.kernel, *window.kernel)
+    weight = random.normal(size=of_weight).astype(np.float32)
+    reach = (depth.out - 1) * depth.stride + (depth.kernel - 1) * depth.dilation + 1
+    beside = [(0, 0), (depth.pad, max(0, reach - depth.in_ - depth.pad)), *[(0, 0)] * 3]
+    padded = np.pad(images, beside)
+    expected = 0
+    for tap in range(depth.kernel):
+        read = tap * depth.dilation + np.arange(depth.out) * depth.stride
+        taken = padded[:, read].reshape(-1, *shape)
+        expected = expected + window.convolve(taken, weight[:, :, tap])
+    source = Memory.of(images.reshape(-1, *shape), block, padding)
+    rows = weight.reshape(*weight.shape[:2], -1, window.kernel[1])
+    how = {"block": block, "padding": padding, "depth": depth}
+    assert_close(conv2d(library, window, source, rows, **how), expected)
+
+
+@pytest.mark.parametrize("case", ["3x3 of odd extents", "first layer", "groups across panels"])
+def test_weights_of_float16_are_widened(library, case) -> None:
+    """Weights that are not depthwise; their layout is that of floats."""
+    images, weight = arrays(case)
+    window, half = CASES[case][2], weight.astype(np.float16)
+    found = conv2d(library, window, Memory.of(images, 16, 1), half)
+    assert_close(found, window.convolve(images, half.astype(np.float32)))
 
 
 def test_wide_enough_padding_needs_no_workspace(library) -> None:

@@ -45,6 +45,35 @@ def test_product_is_numpys(library, shape, is_packed) -> None:
     assert_close(matmul(library, a, b, packed=packed), double(a, b))
 
 
+def half(random: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Elements of float16 or bfloat16, the first ones of every exponent, and as float32."""
+    flat = random.reshape(-1)
+    flat[:60] *= 2.0 ** np.arange(-30, 30).clip(-26, 12)[: flat.size]
+    if name == "float16":
+        return random.astype(np.float16), random.astype(np.float16).astype(np.float32)
+    stored = (random.view(np.uint32) >> 16).astype(np.uint16)
+    return stored, (stored.astype(np.uint32) << 16).view(np.float32)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize("shape", [(1, 70, 45), (9, 1, 64), (40, 500, 33), (230, 200, 20)], ids=str)
+def test_packed_halves_are_widened(library, shape, name) -> None:
+    """Exactly: the sums are of the same floats. Small numbers of float16 have fewer digits."""
+    rows, inner, columns = shape
+    a, b = arrays((1, 2, rows, inner), (1, 2, inner, columns))
+    stored, wide = half(b, name)
+    found = matmul(library, a, wide, packed=pack_matmul(stored))
+    assert_close(found, double(a, wide))
+
+
+def test_endless_halves_are_endless(library) -> None:
+    """Of a float16 that is infinite or not a number the sums are, too."""
+    b = np.array([[np.inf, -np.inf, np.nan, 65504]], np.float16).reshape(1, 1, 1, 4)
+    a = np.ones((1, 1, 1, 1), np.float32)
+    found = matmul(library, a, b.astype(np.float32), packed=pack_matmul(b))
+    np.testing.assert_array_equal(found, b.astype(np.float32))
+
+
 @pytest.mark.parametrize("transposed", ["a", "b", "ab"])
 @pytest.mark.parametrize("rows", [1, 9, 40])
 def test_transposed_factors_are_read_by_their_strides(library, transposed, rows) -> None:

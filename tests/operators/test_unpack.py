@@ -50,6 +50,17 @@ def test_convolutions(
     assert np.array_equal(unpack(runtime.tensor(stored), form).numpy(), weight)
 
 
+def test_halves() -> None:
+    """They keep their type."""
+    matrix, window = (random(shape).astype("f2") for shape in ((20, 40), (33, 20, 3, 3)))
+    form = {"kernel": "matmul", "shape": [20, 40], "dtype": "float16"}
+    stored = runtime.tensor(packer.operators.pack_matmul(matrix))
+    assert np.array_equal(unpack(stored, form).numpy(), matrix)
+    form = {"kernel": "conv2d", "shape": [33, 20, 3, 3], "dtype": "float16"}
+    stored = runtime.tensor(packer.operators.pack_conv2d(window))
+    assert np.array_equal(unpack(stored, form).numpy(), window)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "bfloat16"])
 @pytest.mark.parametrize("is_transposed", [False, True])
 @pytest.mark.parametrize("shape", MATRICES)

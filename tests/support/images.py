@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import Structure, c_int64
+from ctypes import Structure, c_int, c_int64
 from dataclasses import dataclass
 
 import numpy as np
 
 from packer.operators import pack_conv2d
 
-from .operators import After, Epilogue, Floats, Pair, pointer, run
+from .operators import HALVES, After, Epilogue, Floats, Pair, pointer, run
 
 
 class Image(Structure):
@@ -23,6 +23,12 @@ class Image(Structure):
     ]
 
 
+class Depth(Structure):
+    """struct dso_op_depth."""
+
+    _fields_ = [(name, c_int64) for name in ("in_", "out", "kernel", "stride", "dilation", "pad")]
+
+
 class Conv2d(Structure):
     """struct dso_op_conv2d."""
 
@@ -31,7 +37,8 @@ class Conv2d(Structure):
         *(("in_", Image), ("out", Image)),
         ("groups", c_int64),
         *((name, Pair) for name in ("kernel", "stride", "dilation", "pad")),
-        *(("weight", Floats), ("after", After), ("workspace", Floats)),
+        *(("depth", Depth), ("weight", Floats), ("weight_type", c_int)),
+        *(("after", After), ("workspace", Floats)),
     ]
 
 
@@ -112,10 +119,12 @@ class Window:
         return sums.reshape(batch, outputs, height, width)
 
 
-def conv2d_struct(window: Window, source: Memory, out: Memory) -> Conv2d:
+def conv2d_struct(
+    window: Window, source: Memory, out: Memory, depth: Depth | None = None
+) -> Conv2d:
     """Return struct dso_op_conv2d without weights."""
     return Conv2d(
-        batch=len(source.array),
+        batch=len(out.array),
         in_=source.struct(),
         out=out.struct(),
         groups=window.groups,
@@ -123,6 +132,7 @@ def conv2d_struct(window: Window, source: Memory, out: Memory) -> Conv2d:
         stride=Pair(*window.stride),
         dilation=Pair(*window.dilation),
         pad=Pair(*window.pads[:2]),
+        depth=depth or Depth(),
     )
 
 
@@ -135,21 +145,23 @@ def conv2d(
     *,
     block: int = 16,
     padding: int = 0,
+    depth: Depth | None = None,
 ) -> np.ndarray:
     """Convolve images into a layout; the residual of `after` is stored in the same one."""
     after = after or Epilogue()
+    batch = len(source.array) // depth.in_ * depth.out if depth else len(source.array)
     _, _, height, width, in_block = source.array.shape
     extents = window.extents(height - 2 * source.padding, width - 2 * source.padding)
-    empty = np.zeros((len(source.array), len(weight), *extents), np.float32)
+    empty = np.zeros((batch, len(weight), *extents), np.float32)
     out = Memory.of(empty, block, padding)
     out.array[:] = np.nan
-    struct = conv2d_struct(window, source, out)
+    struct = conv2d_struct(window, source, out, depth)
     struct.after = after.struct()
     if after.residual is not None:
         residual = Memory.of(after.residual, block, padding)
         struct.after.residual = residual.struct().data
     packed = pack_conv2d(weight, groups=window.groups, block=in_block)
-    struct.weight = pointer(packed)
+    struct.weight, struct.weight_type = pointer(packed), HALVES.get(packed.dtype, 0)
     run(library, "conv2d", struct)
     return out.images()
 

@@ -19,6 +19,8 @@ from . import needs
 ACTIVATIONS = ("none", "relu", "clip", "gelu", "gelu_tanh")
 LOW, HIGH = -0.25, 0.75  # of "clip"
 Floats = POINTER(c_float)
+# enum dso_op_type; NumPy has no bfloat16
+HALVES = {np.dtype(np.uint16): 4, np.dtype(np.float16): 5}
 Pair = c_int64 * 2
 
 # The option of each level, and a flag of /proc/cpuinfo that machines of the level have.
@@ -65,7 +67,7 @@ class Matmul(Structure):
         *((name, c_int64) for name in ("rows", "inner", "columns")),
         *(("a", Floats), ("a_batch", Pair), ("a_row", c_int64), ("a_column", c_int64)),
         *(("b", Floats), ("b_batch", Pair), ("b_row", c_int64), ("b_column", c_int64)),
-        ("b_is_packed", c_int),
+        *(("b_is_packed", c_int), ("b_type", c_int)),
         *(("out", Floats), ("out_batch", Pair), ("out_row", c_int64)),
         ("after", After),
         ("workspace", Floats),
@@ -101,7 +103,7 @@ def build(folder: Path, *options: str) -> Path:
     return folder / "operators.so"
 
 
-_NAMES = ("attention", "conv2d", "matmul", "matmul_bits", "recurrent")
+_NAMES = ("attention", "conv2d", "double_matmul", "matmul", "matmul_bits", "recurrent")
 VISIBLE = '#include "dso_operators.h"\n' + "".join(
     f"int run_{name}(const struct dso_op_{name} *p) {{ return dso_op_{name}(p); }}\n"
     f"int64_t room_{name}(const struct dso_op_{name} *p) {{"
@@ -130,13 +132,13 @@ def pointer(array: np.ndarray | None) -> Any:
     """Return the address of an array's first float; None is NULL."""
     if array is None:
         return None
-    assert array.dtype == np.float32
+    assert array.dtype in (np.float32, *HALVES)
     return array.ctypes.data_as(Floats)
 
 
 def steps(array: np.ndarray) -> list[int]:
-    """Return the distances of an array in floats."""
-    return [stride // 4 for stride in array.strides]
+    """Return the distances of an array in elements."""
+    return [stride // array.itemsize for stride in array.strides]
 
 
 @dataclass
@@ -217,6 +219,7 @@ def matmul(
         b_row=steps(wide)[2],
         b_column=steps(wide)[3],
         b_is_packed=packed is not None,
+        b_type=HALVES.get(right.dtype, 0),
         out=pointer(out),
         out_batch=Pair(*steps(out)[:2]),
         out_row=steps(out)[2],

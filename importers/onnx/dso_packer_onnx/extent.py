@@ -131,9 +131,14 @@ def _total(extents: tuple[Extent, ...]) -> Extent:
 
 def pads_of(node: ir.Node) -> list[Extent]:
     """Return the pads of dso.Conv, dso.LowpConv or dso.Pooling: top, left, bottom, right."""
-    attribute = node.attributes.get("pads")
+    return extents_in(node, "pads") or [0, 0, 0, 0]
+
+
+def extents_in(node: ir.Node, name: str) -> list[Extent]:
+    """Return the extents in an attribute; none without it."""
+    attribute = node.attributes.get(name)
     if attribute is None:
-        return [0, 0, 0, 0]
+        return []
     if attribute.type == attribute.type.STRINGS:
         return [written(parsed(text)) for text in attribute.as_strings()]
     return list(attribute.as_ints())

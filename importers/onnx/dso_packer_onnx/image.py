@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from packer.operators import BLOCK
 
-from .extent import Extent, in_c, product, total
+from .extent import Extent, extents_in, in_c, product, total
 from .operator import Stored, shape_of, stored
 
 if TYPE_CHECKING:
@@ -94,3 +94,17 @@ def image_of(value: ir.Value) -> Image:
     is_both = height == width == 1 and channels % BLOCK == 0
     block = BLOCK if form.layout == BLOCKED or is_both else 1
     return Image(batch, channels, height, width, block, form.padding)
+
+
+def kernel_of(node: ir.Node) -> tuple[int, int]:
+    """Return the window of dso.Conv in an image: rows and columns.
+
+    The weight of a window with a depth, which is as in struct dso_op_depth, has so many times the
+    rows.
+    """
+    assert node.inputs[1] is not None
+    rows, columns = shape_of(node.inputs[1])[2:]
+    assert isinstance(rows, int)
+    assert isinstance(columns, int)
+    depth = extents_in(node, "depth")
+    return (rows // int(depth[2]) if depth else rows), columns

@@ -12,7 +12,7 @@ from .lowp import lowp_conv2d, lowp_matmul
 from .open.windows import computed_pad
 from .quantize import dequantize, dynamic_quantize, quantize
 from .recurrent_layer import recurrent
-from .rows import attention, matmul, normalize
+from .rows import attention, double_matmul, matmul, normalize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,7 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Concat": concat,
     "Conv": conv2d,
     "Dequantize": dequantize,
+    "DoubleMatMul": double_matmul,
     "DynamicQuantize": dynamic_quantize,
     "Elementwise": elementwise,
     "Interleave": interleave,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from packer.declare.c_text import c_string
-from packer.operators import BLOCK
+from packer.operators import BLOCK, conv2d_count
 from packer.operators import workspace as need
 
-from ..extent import Extent, expression_of, in_c, pads_of, product, total, written
-from ..image import image_of
+from ..extent import Extent, expression_of, extents_in, in_c, pads_of, product, total, written
+from ..image import image_of, kernel_of
 from ..operator import elements, shape_of, stored
 from .code import operator_of
 from .epilogue import after_in_c, float_in_c
-from .packing import packed_conv2d
+from .packing import half_in_c, packed_conv2d
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,18 +40,21 @@ def _pair(values: Sequence[Extent]) -> str:
     return f"{{{in_c(values[0])}, {in_c(values[1])}}}"
 
 
+def _known(weight: ir.Value) -> list[int]:
+    return [extent for extent in shape_of(weight) if isinstance(extent, int)]
+
+
 def conv2d_padding(node: ir.Node) -> int:
     """Return the padding that a convolution reads around its input."""
-    first, weight = node.inputs[:2]
+    first = node.inputs[0]
     assert first is not None
-    assert weight is not None
-    x, w, y = (shape_of(value) for value in (first, weight, node.outputs[0]))
+    x, y = (shape_of(value) for value in (first, node.outputs[0]))
+    window = kernel_of(node)
     strides, dilations = _ints(node, "strides", [1, 1]), _ints(node, "dilations", [1, 1])
     pads = pads_of(node)
     wanted = []
     for d, (before, after) in enumerate(zip(pads[:2], pads[2:], strict=True)):
-        extent, output, kernel = x[2 + d], y[2 + d], w[2 + d]
-        assert isinstance(kernel, int)
+        extent, output, kernel = x[2 + d], y[2 + d], window[d]
         if isinstance(extent, int) and isinstance(output, int) and isinstance(before, int):
             sizes = (extent, output, kernel, strides[d], dilations[d], before)
             wanted.append(need.padding_of_conv2d(*sizes))
@@ -62,14 +65,19 @@ def conv2d_padding(node: ir.Node) -> int:
 
 
 def conv2d(node: ir.Node) -> Operator:
-    """Lower a convolution; its weight is packed for the layout of its input."""
+    """Lower a convolution; its weight is packed for the layout of its input.
+
+    A weight that is computed is packed in each call.
+    """
     x, weight, bias, residual = (*node.inputs, None, None)[:4]
     assert x is not None
     assert weight is not None
     source, out = image_of(x), image_of(node.outputs[0])
     groups = node.attributes.get_int("group", 1)
-    kernel = shape_of(weight)[2:]
-    packed = packed_conv2d(weight, groups=groups, block=source.block)
+    kernel, depth = kernel_of(node), extents_in(node, "depth")
+    is_packed = weight.const_value is not None
+    packed = packed_conv2d(weight, groups=groups, block=source.block) if is_packed else weight
+    size = 0 if is_packed else conv2d_count(_known(weight), groups, source.block)
     inputs = [value for value in (x, packed, bias, residual) if value is not None]
     names = dict(zip((id(value) for value in inputs), (f"x{i}" for i in range(4)), strict=False))
     height, width = map(expression_of, (source.height, source.width))
@@ -82,32 +90,38 @@ def conv2d(node: ir.Node) -> Operator:
             needs=conv2d_padding(node),
         )
     )
+    packs = "" if is_packed else "\n  dso_op_conv2d_pack(&conv, x1, workspace);"
+    of_depth = f"\n      .depth = {{{', '.join(map(in_c, depth))}}}," if depth else ""
+    places = [
+        "x1" if is_packed else "workspace",
+        f"(float *)workspace + {size}" if size else "workspace",
+    ]
     added = f"{names[id(residual)]} + {in_c(out.first)}" if residual is not None else ""
     body = f"""\
   const struct dso_op_conv2d conv = {{
-      .batch = {_batch(source)},
+      .batch = {_batch(out)},
       .in = {source.in_c("x0")},
       .out = {out.in_c("y0")},
       .groups = {groups},
       .kernel = {{{kernel[0]}, {kernel[1]}}},
       .stride = {_pair(_ints(node, "strides", [1, 1]))},
       .dilation = {_pair(_ints(node, "dilations", [1, 1]))},
-      .pad = {_pair(pads_of(node))},
-      .weight = x1,
+      .pad = {_pair(pads_of(node))},{of_depth}
+      .weight = {places[0]},{half_in_c("weight_type", weight)}
       .after = {after_in_c(node, names[id(bias)] if bias is not None else "", added)},
-{"      .workspace = workspace," if floats else ""}
-  }};
+{f"      .workspace = {places[1]}," if floats else ""}
+  }};{packs}
   return dso_op_conv2d(&conv);
 """
-    pixels = (source.batch, out.height, out.width)
+    pixels = (out.batch, out.height, out.width)
     return operator_of(
         "conv2d",
         body,
         inputs,
         node.outputs,
-        workspace=product((_FLOAT, floats, source.batch)),
+        workspace=total((_FLOAT * size, product((_FLOAT, floats, source.batch)))),
         parts=["conv2d"],
-        extents=pads_of(node),
+        extents=[*pads_of(node), *depth],
         flops=2 * elements((*pixels, *shape_of(weight))),
     )
 

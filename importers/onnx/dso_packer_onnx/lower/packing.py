@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _FORMS = "packed forms"  # the key in `ir.Value.meta` of a weight: its packed values
 _RECORD = "packed"  # that of a packed value: what unpacking needs
+_HALVES = {ir.DataType.BFLOAT16: "DSO_OP_BFLOAT16", ir.DataType.FLOAT16: "DSO_OP_FLOAT16"}
 _PART_NBYTES = 16 << 20  # of a matrix that are packed at once
 
 
@@ -44,7 +45,7 @@ def packed_conv2d(weight: ir.Value, *, groups: int, block: int) -> ir.Value:
     return _packed(
         weight,
         {"kernel": "conv2d", "groups": groups, "block": block},
-        ir.DataType.FLOAT,
+        _stored_type(weight),
         [fast.conv2d_count(_extents(weight), groups, block)],
         lambda array: fast.conv2d_parts(array, groups, block),
     )
@@ -55,7 +56,7 @@ def packed_matmul(b: ir.Value, *, is_transposed: bool) -> ir.Value:
     return _packed(
         b,
         {"kernel": "matmul", "transposed": is_transposed},
-        ir.DataType.FLOAT,
+        _stored_type(b),
         fast.matmul_shape(_extents(b, is_transposed)),
         lambda array: _matrix_parts(array, is_transposed, fast.pack_matmul),
     )
@@ -115,6 +116,15 @@ def packed_lowp_conv2d(weight: ir.Value, *, groups: int) -> ir.Value:
     )
 
 
+def _stored_type(weight: ir.Value) -> ir.DataType:
+    return weight.dtype if weight.dtype in _HALVES else ir.DataType.FLOAT
+
+
+def half_in_c(field: str, weight: ir.Value) -> str:
+    """Return an initialiser of the type of packed weights; "" for float32."""
+    return f" .{field} = {_HALVES[weight.dtype]}," if weight.dtype in _HALVES else ""
+
+
 def packing_of(value: ir.Value) -> dict[str, Any] | None:
     """Return the entry of a packed weight in the record of the graph, or None."""
     found: dict[str, Any] | None = value.meta.get(_RECORD)
@@ -158,5 +168,7 @@ def _packed(
             const_value=PackedTensor(lambda: parts(tensor.numpy()), dtype, shape),
         )
         made.meta[_RECORD] = {"form": "packed", **how, "shape": list(tensor.shape.numpy())}
+        if dtype in _HALVES:
+            made.meta[_RECORD]["dtype"] = dtype_name(weight)
         forms[key] = made
     return forms[key]

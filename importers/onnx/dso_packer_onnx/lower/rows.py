@@ -12,14 +12,14 @@ from ..operator import elements, shape_of
 from .batches import Extents, loops
 from .code import count_in_c, operator_of
 from .epilogue import after_in_c, float_in_c
-from .packing import packed_matmul
+from .packing import half_in_c, packed_matmul
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 
     from ..operator import Operator, Shape
 
-_FLOAT = 4
+_FLOAT, _DOUBLE = 4, 8
 
 
 def matmul(node: ir.Node) -> Operator:
@@ -39,7 +39,7 @@ def matmul(node: ir.Node) -> Operator:
   const struct dso_op_matmul product = {{
 {extents.in_c()}
       .a = x0 + a, .b = x1 + b, .out = y0 + out,
-      .b_is_packed = {int(is_packed)},
+      .b_is_packed = {int(is_packed)},{half_in_c("b_type", factor)}
       .after = {after_in_c(node, "x2" if bias is not None else "", added)},
 {"      .workspace = workspace," if floats else ""}
   }};
@@ -52,6 +52,31 @@ def matmul(node: ir.Node) -> Operator:
         node.outputs,
         workspace=product((_FLOAT, floats, *inside.extents)),
         parts=["matmul"],
+        flops=2 * elements((*shape_of(node.outputs[0]), extents.inner)),
+    )
+
+
+def double_matmul(node: ir.Node) -> Operator:
+    """Lower a product of float64, whose right factor is packed in each call."""
+    extents = Extents.of(node, None)
+    outside, inside = extents.batches.split()
+    body = f"""\
+  const struct dso_op_double_matmul product = {{
+{extents.in_c()}
+      .a = x0 + a, .b = x1 + b, .out = y0 + out,
+      .workspace = workspace,
+  }};
+  if (dso_op_double_matmul(&product)) return -1;
+"""
+    sizes = map(expression_of, (extents.inner, extents.columns))
+    doubles = written(need.double_matmul_workspace(*sizes))
+    return operator_of(
+        "double_matmul",
+        loops(outside, body) + "  return 0;\n",
+        [value for value in node.inputs if value is not None],
+        node.outputs,
+        workspace=product((_DOUBLE, doubles, *inside.extents)),
+        parts=["double_matmul"],
         flops=2 * elements((*shape_of(node.outputs[0]), extents.inner)),
     )
 

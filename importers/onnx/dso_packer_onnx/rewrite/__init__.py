@@ -33,11 +33,13 @@ from .clean import (
 )
 from .constants import fix_shapes, fold_constants
 from .conv import fuse_conv, fuse_pad
+from .doubles import fuse_doubles
 from .einsum import expand_einsum
 from .elementwise import fuse_elementwise
 from .epilogue import fuse_activation, fuse_bias, fuse_residual
 from .gelu import fuse_gelu
 from .graph import DSO
+from .halves import widen_halves, widen_weights
 from .integer import fuse_integer_scale, fuse_matmul_integer, fuse_qlinear_matmul, fuse_quantize
 from .integer_conv import fuse_conv_integer, fuse_qlinear_conv
 from .linear import sink_views, split_products
@@ -53,6 +55,7 @@ from .resize import fuse_resize
 from .scale import fold_batch_norm, fold_scale
 from .sequences import raise_sequences
 from .transposed import fuse_transposed_conv, move_activations
+from .volumes import raise_volumes
 
 REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     inline_functions,
@@ -67,6 +70,8 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     expand_einsum,
     gather_backwards,
     remove_dead_nodes,
+    widen_halves,
+    raise_volumes,
     simplify_views,
     fuse_gelu,
     fuse_moments,
@@ -77,6 +82,8 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_pad,
     fuse_gemm,
     fuse_matmul,
+    widen_weights,
+    fuse_doubles,
     fuse_recurrent,
     fuse_bfloat16,
     fuse_bfloat16_bias,

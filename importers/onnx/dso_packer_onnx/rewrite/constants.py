@@ -11,15 +11,17 @@ from onnxscript.optimizer import FOLDED_FROM_KEY, fold_constants_ir
 
 from ..quiet import quiet
 from .clean import lift_constants, remove_identity
+from .constant_nodes import fold_nodes
 from .graph import constant, dims, ints, is_constant, is_node, new_weight, remove_unused
 from .record import record_fold
 
 LARGEST = 16 << 20  # bytes; a constant may be larger if its inputs are a quarter of it
 MOST = 64 << 20  # bytes that all new constants of a model may have beyond their inputs
 
-# Slow in Python, or of a size that only an evaluation shows.
+# Slow in Python, or of a size that only an evaluation shows: `fold_nodes` computes small ones.
 _NEVER = {
     "Bernoulli",
+    "AveragePool",
     "BlackmanWindow",
     "Col2Im",
     "Conv",
@@ -32,6 +34,8 @@ _NEVER = {
     "HammingWindow",
     "HannWindow",
     "LSTM",
+    "LpPool",
+    "MaxPool",
     "MaxUnpool",
     "MelWeightMatrix",
     "NonMaxSuppression",
@@ -47,28 +51,35 @@ _NEVER = {
 def fold_constants(model: ir.Model) -> int:
     """Compute nodes whose inputs are constants; return how many are gone.
 
-    This is the constant folder of onnxscript, which also computes shapes that are known, and takes
-    the branch of an If whose condition is a constant. It evaluates nodes by ONNX's reference
-    implementation. A result is not larger than `LARGEST` or four times its inputs, and all results
-    together not larger by more than `MOST`. A transposed weight of a product stays as it is:
-    `fuse_matmul` reads it where it is.
+    Most are computed by the constant folder of onnxscript, which also computes shapes that are
+    known, and takes the branch of an If whose condition is a constant; `fold_nodes` computes the
+    others. Both evaluate nodes by ONNX's reference implementation. A result is not larger than
+    `LARGEST` or four times its inputs, and all results together not larger by more than `MOST`. A
+    transposed weight of a product stays as it is: `fuse_matmul` reads it where it is.
     """
-    before = len(model.graph)
-    names = list(model.graph.initializers)
+    before, may_fold = len(model.graph), _limits()
     lift_constants(model)
     _replace_cast_like(model)
+    _fold_single(model, may_fold)
+    while fold_nodes(model, may_fold):
+        _fold_single(model, may_fold)
+    return before - len(model.graph)
+
+
+def _fold_single(model: ir.Model, may_fold: Callable[[ir.Node], bool]) -> None:
+    """Compute nodes of one result."""
+    names = list(model.graph.initializers)
     with quiet("onnxscript"):  # a node that it cannot evaluate stays
         fold_constants_ir(
             model,
             onnx_shape_inference=False,
             input_size_limit=0,
             output_size_limit=2**62,
-            should_fold=_limits(),
+            should_fold=lambda node: node.op_type not in _NEVER and may_fold(node),
         )
     lift_constants(model)
     remove_identity(model)
     _record(model, names)
-    return before - len(model.graph)
 
 
 def _record(model: ir.Model, names: list[str]) -> None:
@@ -93,7 +104,7 @@ def _limits() -> Callable[[ir.Node], bool]:
 
     def may_fold(node: ir.Node) -> bool:
         nonlocal grown
-        if node.domain or node.op_type in _NEVER or not node.outputs:
+        if node.domain or not node.outputs:
             return False
         if is_node(node, "Transpose") and _feeds_products(node):
             return False

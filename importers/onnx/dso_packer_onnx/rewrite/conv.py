@@ -7,11 +7,12 @@ from typing import Any
 import onnx_ir as ir
 
 from ..extent import Extent, bounds_of, pads_of, total
+from ..image import kernel_of
 from .graph import (
     DSO,
     attribute,
     dims,
-    is_constant,
+    is_factor,
     is_float32,
     is_node,
     new_node,
@@ -19,21 +20,21 @@ from .graph import (
     remove_unused,
     replace,
 )
-from .window import image_pads, window_of
+from .window import Window, image_pads, window_of
 
 
 def fuse_conv(model: ir.Model) -> int:
-    """Replace each Conv of float32 images with constant weights by dso.Conv; return how many.
+    """Replace each Conv of float32 images by dso.Conv; return how many.
 
     dso.Conv has the pads as extents: ``auto_pad`` is resolved with the extents of the image.
     """
     count = 0
     for node in model.graph:
-        if not is_node(node, "Conv") or not is_float32(node.inputs[0], node.inputs[1]):
+        if not is_node(node, "Conv") or not is_float32(node.inputs[0]):
             continue
         bias = optional(node, 2)
         attributes = conv_attributes(node, node.inputs[0], node.inputs[1])
-        if attributes is None or (bias is not None and not is_constant(bias)):
+        if attributes is None or not is_factor(node.inputs[1]):
             continue
         inputs = [*node.inputs[:2]] + ([bias] if bias is not None else [])
         new = new_node("Conv", inputs, attributes, like=node.outputs[0], name=node.name, domain=DSO)
@@ -45,21 +46,26 @@ def fuse_conv(model: ir.Model) -> int:
 def conv_attributes(
     node: ir.Node, image: ir.Value | None, weight: ir.Value | None
 ) -> dict[str, Any] | None:
-    """Return the attributes of dso.Conv for a convolution of images with a constant weight.
+    """Return the attributes of dso.Conv for a convolution of images.
 
-    None if it is another one: of other than two axes, or of images whose channels are open.
+    None if it is another one: of other than two axes, of open channels, or with an open weight.
     """
-    extents, shape = dims(weight), dims(image)
-    if not is_constant(weight) or extents is None or len(extents) != 4 or shape is None:
+    extents, shape = [e for e in dims(weight) or () if isinstance(e, int)], dims(image)
+    if len(extents) != 4 or shape is None or 0 in extents:
         return None
-    window = window_of(node, [int(extent) for extent in extents[2:]])
+    window = window_of(node, extents[2:])
     if window is None or not isinstance(shape[1], int):
         return None
+    return attributes_of(window, node.attributes.get_int("group", 1))
+
+
+def attributes_of(window: Window, group: int) -> dict[str, Any]:
+    """Return the attributes of dso.Conv for a window in images, without an activation."""
     return {
         "strides": window.strides,
         "dilations": window.dilations,
         "pads": window.pads,
-        "group": node.attributes.get_int("group", 1),
+        "group": group,
         "activation": "",
         "low": 0.0,
         "high": 0.0,
@@ -81,8 +87,8 @@ def fuse_pad(model: ir.Model) -> int:
         zeros = image_pads(pad)
         if pad is None or zeros is None:
             continue
-        weight, dilations = dims(node.inputs[1]), node.attributes.get_ints("dilations") or (1, 1)
-        reaches = [(k - 1) * d for k, d in zip((weight or ())[2:], dilations, strict=True)] * 2
+        dilations = node.attributes.get_ints("dilations") or (1, 1)
+        reaches = [(k - 1) * d for k, d in zip(kernel_of(node), dilations, strict=True)] * 2
         sums = [total(pair) for pair in zip(pads_of(node), zeros, strict=True)]
         if not all(
             isinstance(one, int) or _is_in_window(one, reach)
@@ -96,7 +102,7 @@ def fuse_pad(model: ir.Model) -> int:
     return count
 
 
-def _is_in_window(pad: Extent, reach: object) -> bool:
+def _is_in_window(pad: Extent, reach: int) -> bool:
     """Return True if no call has a negative pad, or one that is larger than the window."""
     found = bounds_of(pad)
-    return isinstance(reach, int) and found is not None and found[0] >= 0 and found[1] <= reach
+    return found is not None and found[0] >= 0 and found[1] <= reach

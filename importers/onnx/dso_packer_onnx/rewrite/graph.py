@@ -12,10 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
+from ..extent import Extent, product
 from .record import record_fold
 
 DSO = "dso"  # the domain of fused operators
 Array = np.ndarray[Any, np.dtype[Any]]
+HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 Dim: TypeAlias = "int | ir.SymbolicDim"
 
 
@@ -64,9 +66,26 @@ def dims(value: ir.Value | None) -> tuple[Dim, ...] | None:
     return tuple(value.shape)
 
 
+def as_extent(extent: Dim) -> Extent:
+    """Return an extent of a shape as a number or the text of an expression."""
+    return extent if isinstance(extent, int) else str(extent.value)
+
+
+def times(a: Dim, b: Dim) -> Dim:
+    """Return the product of two extents."""
+    made = product(map(as_extent, (a, b)))
+    return made if isinstance(made, int) else ir.SymbolicDim(made)
+
+
 def is_float32(*values: ir.Value | None) -> bool:
     """Return True if every value exists and has float32 elements."""
     return all(value is not None and value.dtype == ir.DataType.FLOAT for value in values)
+
+
+def is_factor(value: ir.Value | None) -> bool:
+    """Return True for float32, and for constants of float16 and bfloat16, which kernels widen."""
+    is_half = value is not None and value.dtype in HALVES
+    return is_float32(value) or (is_half and is_constant(value))
 
 
 def equal_dims(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
@@ -157,6 +176,7 @@ def changed_weight(model: ir.Model, value: ir.Value, array: Array, why: str) -> 
     alone = len(value.uses()) == 1 and not value.is_graph_output()
     if alone and value.shape is not None and tuple(value.shape) == array.shape:
         value.const_value = ir.Tensor(np.ascontiguousarray(array), name=value.name)
+        value.type = ir.TensorType(value.const_value.dtype)
         record_fold(model, value, value, why)
         return value
     found = new_weight(model, str(value.name), array)

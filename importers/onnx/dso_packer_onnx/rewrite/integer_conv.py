@@ -9,7 +9,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from .conv import conv_attributes
-from .graph import constant, dims, is_node, new_weight, optional, replace
+from .graph import constant, dims, is_constant, is_node, new_weight, optional, replace
 from .integer import BYTES, is_single, lowp_node, scale_of, without_zeros
 
 
@@ -67,7 +67,7 @@ def lowp_attributes(
     """Return the attributes of dso.LowpConv, or None if its kernel does not fit."""
     if x is None or weight is None or x.dtype not in BYTES or weight.dtype not in BYTES:
         return None
-    return conv_attributes(node, x, weight)
+    return conv_attributes(node, x, weight) if is_constant(weight) else None
 
 
 def is_per_output(value: ir.Value | None, weight: ir.Value | None) -> bool:

@@ -12,6 +12,7 @@ from .graph import (
     dims,
     equal_dims,
     is_constant,
+    is_factor,
     is_float32,
     is_node,
     made_by,
@@ -31,7 +32,7 @@ def fuse_matmul(model: ir.Model) -> int:
     """
     count = 0
     for node in model.graph:
-        if not is_node(node, "MatMul") or not is_float32(*node.inputs):
+        if not is_node(node, "MatMul") or not is_float32(node.inputs[0]):
             continue
         ranks = [len(dims(value) or ()) for value in node.inputs]
         if min(ranks) < 2:
@@ -41,6 +42,8 @@ def fuse_matmul(model: ir.Model) -> int:
             value if transpose is None else transpose.inputs[0]
             for value, transpose in zip(node.inputs, transposes, strict=True)
         ]
+        if not is_factor(factors[1]):
+            continue
         attributes = {
             "trans_a": int(transposes[0] is not None),
             "trans_b": int(transposes[1] is not None),
@@ -72,12 +75,12 @@ def fuse_gemm(model: ir.Model) -> int:
     """
     count = 0
     for node in model.graph:
-        if not is_node(node, "Gemm") or not is_float32(node.inputs[0], node.inputs[1]):
+        if not is_node(node, "Gemm") or not is_float32(node.inputs[0]):
             continue
         attributes = node.attributes
         alpha, beta = attributes.get_float("alpha", 1.0), attributes.get_float("beta", 1.0)
         weight, added = node.inputs[1], optional(node, 2)
-        if alpha != 1.0 and not is_constant(weight):
+        if not is_factor(weight) or (alpha != 1.0 and not is_constant(weight)):
             continue
         if dims(weight) is None or (added is not None and _place(node, added, beta) is None):
             continue

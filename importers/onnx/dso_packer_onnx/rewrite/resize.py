@@ -22,7 +22,7 @@ from .graph import (
 )
 
 _MODES = ("nearest", "linear", "cubic")
-_PLACES = (
+PLACES = (
     "half_pixel",
     "half_pixel_symmetric",
     "pytorch_half_pixel",
@@ -41,10 +41,10 @@ def fuse_resize(model: ir.Model) -> int:
     for node in model.graph:
         if not is_node(node, "Resize") or not is_float32(node.inputs[0]):
             continue
-        before, after = _extents(node.inputs[0]), _extents(node.outputs[0])
+        before, after = extents_of(node.inputs[0]), extents_of(node.outputs[0])
         if not before or len(before) != len(after) or not _is_plain(node):
             continue
-        scales = _scales(node, before, after)
+        scales = scales_of(node, before, after)
         if scales is None:
             continue
         if len(before) < 2 or all(scale == 1.0 for scale in scales):
@@ -54,7 +54,8 @@ def fuse_resize(model: ir.Model) -> int:
     return count
 
 
-def _extents(value: ir.Value | None) -> list[Extent]:
+def extents_of(value: ir.Value | None) -> list[Extent]:
+    """Return the shape of a value; empty if its rank is not known."""
     return [one if isinstance(one, int) else str(one.value) for one in dims(value) or ()]
 
 
@@ -62,13 +63,13 @@ def _is_plain(node: ir.Node) -> bool:
     attributes = node.attributes
     return (
         attributes.get_string("mode", "nearest") in _MODES
-        and attributes.get_string("coordinate_transformation_mode", "half_pixel") in _PLACES
+        and attributes.get_string("coordinate_transformation_mode", "half_pixel") in PLACES
         and not attributes.get_int("antialias", 0)
         and attributes.get_string("keep_aspect_ratio_policy", "stretch") == "stretch"
     )
 
 
-def _scales(
+def scales_of(
     node: ir.Node, before: Sequence[Extent], after: Sequence[Extent]
 ) -> list[float | None] | None:
     """Return the scale of each axis, None for one that is the quotient of the extents.
@@ -93,7 +94,7 @@ def _scales(
 
 def _steps(model: ir.Model, node: ir.Node, scales: Sequence[float | None]) -> list[ir.Node]:
     """Return the nodes for the last two axes, if the last one is resized, and for each other."""
-    shape, after = _extents(node.inputs[0]), _extents(node.outputs[0])
+    shape, after = extents_of(node.inputs[0]), extents_of(node.outputs[0])
     pair = len(shape) - 2
     groups = [(pair, pair + 2)] if scales[-1] != 1.0 else [(pair, pair + 1), (pair + 1, pair + 2)]
     groups += [(axis, axis + 1) for axis in reversed(range(pair))]

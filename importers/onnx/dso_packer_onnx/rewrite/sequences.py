@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from .graph import (
     dims,
     ints,
     is_constant,
+    is_float32,
     new_node,
     new_weight,
     only_first_output,
@@ -22,6 +22,7 @@ from .graph import (
     replace,
     reshape,
 )
+from .regions import EACH, rank_of, region
 
 # The operators that a region grows from, and what their lists of numbers have for a row.
 _WINDOWS = {"AveragePool", "Conv", "ConvTranspose", "MaxPool", "ConvInteger", "QLinearConv"}
@@ -33,25 +34,6 @@ _OF_ONE_ROW = {
     "output_padding": 0,
     "output_shape": 1,
 }
-# The operators that treat each element, or each channel, by itself.
-_EACH = {
-    *("Abs", "Add", "BatchNormalization", "Cast", "Clip", "Concat", "Cos", "DequantizeLinear"),
-    *(
-        "Div",
-        "Elu",
-        "Erf",
-        "Exp",
-        "Gelu",
-        "HardSigmoid",
-        "HardSwish",
-        "Identity",
-        "LeakyRelu",
-        "Log",
-        "Max",
-    ),
-    *("Min", "Mish", "Mul", "Neg", "PRelu", "Pow", "QuantizeLinear", "Reciprocal", "Relu", "Selu"),
-    *("Sigmoid", "Sin", "Softplus", "Softsign", "Sqrt", "Sub", "Tanh", "Where"),
-}
 _MOVES = {"Pad": 3, "Slice": 3}  # and operators that take axes, by this input
 _AXIS = 2  # of the row
 
@@ -61,43 +43,29 @@ def raise_sequences(model: ir.Model) -> int:
 
     A Reshape is left before and after them.
     """
-    found = dict.fromkeys(node for node in model.graph if _is_window(node))
-    waiting = [*found]
-    while waiting:
-        for node in _adjacent(waiting.pop()):
-            if node not in found and _is_each(node):
-                found[node] = None
-                waiting.append(node)
+    found = region(model, _is_window, _is_each)
     rows: dict[ir.Value, ir.Value] = {}  # values with the row
-    for node in [*model.graph]:
-        if node in found:
-            _raise(model, node, rows)
+    for node in found:
+        _raise(model, node, rows)
     return len(found)
 
 
-def _adjacent(node: ir.Node) -> Iterator[ir.Node]:
-    for value in node.inputs:
-        producer = None if value is None else value.producer()
-        if producer is not None:
-            yield producer
-    for value in node.outputs:
-        yield from (use.node for use in value.uses())
-
-
-def _rank(value: ir.Value | None) -> int:
-    found = dims(value)
-    return -1 if found is None else len(found)
-
-
 def _is_window(node: ir.Node) -> bool:
-    if node.domain or node.op_type not in _WINDOWS or _rank(node.inputs[0]) != 3:
+    if node.domain or node.op_type not in _WINDOWS or rank_of(node.inputs[0]) != 3:
         return False
     weight = {"QLinearConv": 3, "Conv": 1, "ConvTranspose": 1, "ConvInteger": 1}.get(node.op_type)
     return (
-        _rank(node.outputs[0]) == 3
+        rank_of(node.outputs[0]) == 3
         and only_first_output(node)
-        and (weight is None or _is_known(node.inputs[weight]))
+        and (weight is None or _is_known(node.inputs[weight]) or _is_computed(node))
     )
+
+
+def _is_computed(node: ir.Node) -> bool:
+    """Return True for a Conv of float32 whose weight has known extents."""
+    weight = node.inputs[1]
+    is_closed = all(isinstance(extent, int) for extent in dims(weight) or ("",))
+    return node.op_type == "Conv" and is_float32(weight) and is_closed
 
 
 def _is_known(value: ir.Value | None) -> bool:
@@ -112,13 +80,13 @@ def _is_each(node: ir.Node) -> bool:
     if node.domain or len(node.outputs) != 1:
         return False
     if node.op_type in _MOVES:
-        return _rank(node.inputs[0]) == 3 and _moved_axes(node) is not None
-    if node.op_type not in _EACH:
+        return rank_of(node.inputs[0]) == 3 and _moved_axes(node) is not None
+    if node.op_type not in EACH:
         return False
-    ranks = [_rank(value) for value in node.inputs if value is not None]
+    ranks = [rank_of(value) for value in node.inputs if value is not None]
     is_of_first = "axis" not in node.attributes or node.attributes.get_int("axis", 1) in (0, 1)
     return (
-        _rank(node.outputs[0]) == 3
+        rank_of(node.outputs[0]) == 3
         and min(ranks) >= 0
         and max(ranks) == 3
         and is_of_first

@@ -21,10 +21,12 @@ import onnx_ir as ir
 from packer.operators import BLOCK
 
 from ..extent import Extent, expression_of, total, written
+from .conv import attributes_of
 from .graph import (
     DSO,
     Array,
     Dim,
+    as_extent,
     constant,
     dims,
     is_constant,
@@ -36,8 +38,11 @@ from .graph import (
     only_reads,
     optional,
     replace,
+    reshape,
+    times,
 )
 from .record import record_fold
+from .window import Window
 
 _MANY = 1 << 20  # pixels along an open axis: so many that those at the edges do not count
 _WORTH = 1.15  # one convolution has fewer pixels to place, and reads the image once
@@ -63,6 +68,9 @@ class _Part(NamedTuple):
     more: int  # extent of the result less that of the image
 
 
+_NO_DEPTH = _Part([[0]], 1, (0, 0), 0)  # of images
+
+
 class _Way(NamedTuple):
     """How an axis is computed: parts with all phases in order, and pixels cut off at both ends."""
 
@@ -79,18 +87,41 @@ def fuse_transposed_conv(model: ir.Model) -> int:
     for node in list(model.graph):
         if not is_node(node, "ConvTranspose") or not is_float32(node.inputs[0], node.inputs[1]):
             continue
-        image, bias = dims(node.inputs[0]), optional(node, 2)
-        if not is_constant(node.inputs[1]) or (bias is not None and not is_constant(bias)):
-            continue
-        if image is None or len(image) != 4 or not isinstance(image[1], int):
-            continue
-        if any(extent == 0 for extent in (*image, *(dims(node.outputs[0]) or (0,)))):
-            continue
-        ways = _ways(node)
+        ways = ways_of(node) if len(dims(node.inputs[0]) or ()) == 4 else None
         if ways is not None:
-            replace(node, _nodes(model, node, ways))
+            replace(node, _nodes(model, node, node.inputs[0], [_NO_DEPTH], ways))
             count += 1
     return count
+
+
+def transposed_volume(model: ir.Model, node: ir.Node, images: ir.Value | None) -> list[ir.Node]:
+    """Make the nodes in the place of a transposed convolution of volumes, which are `images`.
+
+    The parts of the depth are joined as channels. A Reshape makes images of them, and a Slice cuts
+    off those at both ends.
+    """
+    depth, *of_image = ways_of(node) or [_Way([_NO_DEPTH], (0, 0))]
+    most = max(part.more for part in depth.parts)
+    parts = [
+        part._replace(more=most, pads=(part.pads[0], part.pads[1] + most - part.more))
+        for part in depth.parts
+    ]
+    nodes = _nodes(model, node, images, parts, of_image)
+    batch, outputs, extent, *extents = dims(node.outputs[0]) or ()
+    whole = total((as_extent(extent), *depth.crop))
+    every = whole if isinstance(whole, int) else ir.SymbolicDim(whole)
+    pixels = times(times(outputs, extents[0]), extents[1])
+    nodes.append(reshape(model, nodes[-1].outputs[0], [batch, every, pixels]))
+    if any(depth.crop):
+        first, last = depth.crop
+        bounds = [
+            new_weight(model, f"{node.name}.{name}", np.array([number], np.int64))
+            for name, number in (("from", first), ("to", -last or 2**62), ("axis", 1))
+        ]
+        cut = [batch, extent, pixels]
+        nodes.append(new_node("Slice", [nodes[-1].outputs[0], *bounds], shape=cut))
+    nodes.append(reshape(model, nodes[-1].outputs[0], [times(batch, extent), outputs, *extents]))
+    return nodes
 
 
 def move_activations(model: ir.Model) -> int:
@@ -115,8 +146,15 @@ def move_activations(model: ir.Model) -> int:
     return count
 
 
-def _ways(node: ir.Node) -> list[_Way] | None:
-    """Return how to compute both axes of images, or None if they cannot be."""
+def ways_of(node: ir.Node) -> list[_Way] | None:
+    """Return how to compute each axis of images or volumes, or None if one cannot be."""
+    image, bias = dims(node.inputs[0]), optional(node, 2)
+    if not is_constant(node.inputs[1]) or (bias is not None and not is_constant(bias)):
+        return None
+    if image is None or not isinstance(image[1], int):
+        return None
+    if any(extent == 0 for extent in (*image, *(dims(node.outputs[0]) or (0,)))):
+        return None
     axes = _axes(node)
     if axes is None:
         return None
@@ -138,7 +176,7 @@ def _work(axes: list[_Axis], ways: list[_Way], outputs: int) -> int:
 
 
 def _axes(node: ir.Node) -> list[_Axis] | None:
-    """Return both axes of images, or None if one of them cannot be computed."""
+    """Return the axes of images or volumes, or None if one of them cannot be computed."""
     image, kernel, result = _shapes(node)
     attributes = node.attributes
     is_same = attributes.get_string("auto_pad", "NOTSET").startswith("SAME")
@@ -165,7 +203,7 @@ def _axis(node: ir.Node, i: int) -> _Axis | None:
         given = node.attributes.get_ints(name)
         return int(given[i]) if given else default
 
-    before, after, taps = _extent(image[2 + i]), _extent(result[2 + i]), int(kernel[2 + i])
+    before, after, taps = as_extent(image[2 + i]), as_extent(result[2 + i]), int(kernel[2 + i])
     stride, dilation = number("strides", 1), number("dilations", 1)
     reach = (taps - 1) * dilation + 1
     surplus = written(expression_of(after) - stride * expression_of(before))
@@ -185,10 +223,6 @@ def _axis(node: ir.Node, i: int) -> _Axis | None:
 def _pad(pads: int, mode: str) -> int:
     """Return how many of the pads of an axis are before its first pixel."""
     return pads // 2 if mode == "SAME_UPPER" else pads - pads // 2
-
-
-def _extent(extent: Dim) -> Extent:
-    return extent if isinstance(extent, int) else str(extent.value)
 
 
 def _in_common(axis: _Axis) -> _Way:
@@ -229,62 +263,88 @@ def _separately(axis: _Axis) -> _Way:
     return _Way(parts, (0, axis.stride * most - axis.surplus))
 
 
-def _nodes(model: ir.Model, node: ir.Node, ways: list[_Way]) -> list[ir.Node]:
-    """Make the nodes in the place of a transposed convolution."""
-    nodes = [_conv(model, node, *parts) for parts in product(*(way.parts for way in ways))]
+def _nodes(
+    model: ir.Model, node: ir.Node, image: ir.Value | None, depths: list[_Part], ways: list[_Way]
+) -> list[ir.Node]:
+    """Make the nodes in the place of a transposed convolution; parts of the depth are channels."""
+    nodes: list[ir.Node] = []
     window = [sum(len(part.taps) for part in way.parts) for way in ways]
     crop = [*(way.crop[0] for way in ways), *(way.crop[1] for way in ways)]
-    if prod(window) > 1 or any(crop):
-        attributes = {"window": window, "crop": crop}
-        values = [conv.outputs[0] for conv in nodes]
-        like = node.outputs[0]
-        nodes.append(new_node("Interleave", values, attributes, like=like, domain=DSO))
+    extents = (dims(node.outputs[0]) or ())[-2:]
+    made = []
+    for depth in depths:
+        parts = product(*(way.parts for way in ways))
+        convs = [_conv(model, node, image, depth, *part) for part in parts]
+        nodes += convs
+        if prod(window) > 1 or any(crop):
+            batch, channels = (dims(convs[0].outputs[0]) or ())[:2]
+            each = int(channels) * len(convs) // prod(window)
+            values, how = [conv.outputs[0] for conv in convs], {"window": window, "crop": crop}
+            shape = [batch, each, *extents]
+            nodes.append(new_node("Interleave", values, how, shape=shape, domain=DSO))
+        made.append(nodes[-1].outputs[0])
+    if len(made) > 1:
+        shapes = [dims(value) or () for value in made]
+        channels = sum(int(shape[1]) for shape in shapes)
+        shape = [shapes[0][0], channels, *extents]
+        nodes.append(new_node("Concat", made, {"axis": 1}, shape=shape))
     return nodes
 
 
-def _conv(model: ir.Model, node: ir.Node, rows: _Part, columns: _Part) -> ir.Node:
-    """Make the convolution of some phases; its channels are (phase y, phase x, output)."""
+def _conv(
+    model: ir.Model,
+    node: ir.Node,
+    image: ir.Value | None,
+    depth: _Part,
+    rows: _Part,
+    columns: _Part,
+) -> ir.Node:
+    """Make the convolution of some phases; its channels are (phase y, x, z, output)."""
     group = node.attributes.get_int("group", 1)
-    inputs = [node.inputs[0]]
-    for source, array, why in _weights(node, group, rows, columns):
+    inputs: list[ir.Value | None] = [image]
+    for source, array, why in _weights(node, group, depth, rows, columns):
         inputs.append(new_weight(model, f"{source.name}.taps", array))
         record_fold(model, source, inputs[-1], why)
-    attributes = {
-        "strides": [1, 1],
-        "dilations": [rows.dilation, columns.dilation],
-        "pads": [rows.pads[0], columns.pads[0], rows.pads[1], columns.pads[1]],
-        "group": group,
-        "activation": "",
-        "low": 0.0,
-        "high": 0.0,
-    }
-    batch, _, height, width = dims(inputs[0]) or ()
+    pads: list[Extent] = [rows.pads[0], columns.pads[0], rows.pads[1], columns.pads[1]]
+    window = Window([], [1, 1], pads, [rows.dilation, columns.dilation])
+    attributes = attributes_of(window, group)
+    batch, _, height, width = dims(image) or ()
     channels = (dims(inputs[1]) or ())[0]
+    if depth is not _NO_DEPTH:
+        batch, _, before, *_ = dims(node.inputs[0]) or ()
+        after = _more(before, depth)
+        of_window = [len(depth.taps[0]), 1, depth.dilation, depth.pads[0]]
+        attributes["depth"], batch = (
+            [as_extent(before), as_extent(after), *of_window],
+            times(batch, after),
+        )
     shape = (batch, channels, _more(height, rows), _more(width, columns))
     return new_node("Conv", inputs, attributes, shape=shape, name=node.name, domain=DSO)
 
 
 def _more(extent: Dim, part: _Part) -> Dim:
-    made = total((_extent(extent), part.more))
+    made = total((as_extent(extent), part.more))
     return made if isinstance(made, int) else ir.SymbolicDim(made)
 
 
-def _weights(
-    node: ir.Node, group: int, rows: _Part, columns: _Part
-) -> list[tuple[ir.Value, Array, str]]:
+def _weights(node: ir.Node, group: int, *parts: _Part) -> list[tuple[ir.Value, Array, str]]:
     """Return the weight and the bias of a convolution, and why the model's are not stored."""
     weight, source, bias = constant(node.inputs[1]), node.inputs[1], optional(node, 2)
     assert weight is not None
-    zeros = np.pad(weight, ((0, 0), (0, 0), (0, 1), (0, 1)))  # a tap of -1 is the last one
-    y, x = np.array(rows.taps), np.array(columns.taps)
-    taken = zeros[:, :, y[:, :, None, None], x]  # channel, output, then y and x: phase and place
+    volume = weight.reshape(*weight.shape[:2], -1, *weight.shape[-2:])
+    zeros = np.pad(volume, [(0, 0), (0, 0), *[(0, 1)] * 3])  # a tap of -1 is the last one
+    z, y, x = (np.array(part.taps) for part in parts)
+    # channel, output, then z, y and x: phase and place
+    taken = zeros[:, :, z[:, :, None, None, None, None], y[:, :, None, None], x]
     channels, outputs = weight.shape[0] // group, weight.shape[1]
-    split = taken.reshape(group, channels, outputs, *y.shape, *x.shape)
-    ordered = split.transpose(3, 5, 0, 2, 1, 4, 6).reshape(-1, channels, y.shape[1], x.shape[1])
+    split = taken.reshape(group, channels, outputs, *z.shape, *y.shape, *x.shape)
+    ordered = split.transpose(5, 7, 3, 0, 2, 1, 4, 6, 8).reshape(
+        -1, channels, z.shape[1] * y.shape[1], x.shape[1]
+    )
     why = "the taps of a transposed convolution, by phases"
     made = [(source, np.ascontiguousarray(ordered), why)]
     if bias is not None:
         array = constant(bias)
         assert array is not None
-        made.append((bias, np.tile(array, len(y) * len(x)), "repeated for each phase"))
+        made.append((bias, np.tile(array, len(z) * len(y) * len(x)), "repeated for each phase"))
     return made

@@ -1,4 +1,4 @@
-"""Windows of convolutions and pooling: pads as four numbers, whatever the model says them by."""
+"""Windows of convolutions and pooling: pads as numbers, whatever the model says them by."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from .graph import DSO, Dim, dims, ints, is_node, optional, scalar
 
 
 class Window(NamedTuple):
-    """A window over images. All are y first; pads are top, left, bottom, right."""
+    """A window over images or volumes.
+
+    All are z or y first; pads are before the first element of each axis, then after the last ones.
+    """
 
     kernel: list[int]
     strides: list[int]
@@ -20,24 +23,23 @@ class Window(NamedTuple):
 
 
 def window_of(node: ir.Node, kernel: list[int]) -> Window | None:
-    """Return the window of a node with two spatial axes, or None if it is not a static one.
+    """Return the window of a node with as many spatial axes, or None if it is not a static one.
 
     ``auto_pad`` and ``ceil_mode`` become pads: with these, the extents of the output follow by
     rounding down.
     """
     attributes = node.attributes
-    if len(kernel) != 2:
-        return None
-    strides = list(attributes.get_ints("strides", None) or [1, 1])
-    dilations = list(attributes.get_ints("dilations", None) or [1, 1])
-    pads: list[Extent] = list(attributes.get_ints("pads", None) or [0, 0, 0, 0])
+    axes = len(kernel)
+    strides = list(attributes.get_ints("strides", None) or [1] * axes)
+    dilations = list(attributes.get_ints("dilations", None) or [1] * axes)
+    pads: list[Extent] = list(attributes.get_ints("pads", None) or [0] * (2 * axes))
     mode = attributes.get_string("auto_pad", "NOTSET")
     window: Window | None = Window(kernel, strides, pads, dilations)
     if mode == "VALID":
-        window = Window(kernel, strides, [0, 0, 0, 0], dilations)
+        window = Window(kernel, strides, [0] * (2 * axes), dilations)
     elif mode != "NOTSET" or attributes.get_int("ceil_mode", 0):
         window = _with_pads(node, Window(kernel, strides, pads, dilations), mode)
-    if window is None or len(window.pads) != 4:
+    if window is None or len(window.pads) != 2 * axes:
         return None
     return None if any(isinstance(pad, int) and pad < 0 for pad in window.pads) else window
 
@@ -46,21 +48,22 @@ def _with_pads(node: ir.Node, window: Window, mode: str) -> Window | None:
     import sympy
 
     inside, outside = dims(node.inputs[0]), dims(node.outputs[0])
-    if inside is None or outside is None or len(inside) != 4 or len(outside) != 4:
+    axes = len(window.kernel)
+    if inside is None or outside is None or not len(inside) == len(outside) == 2 + axes:
         return None
     pads = list(window.pads)
-    for axis in range(2):
+    for axis in range(axes):
         extent, result = (_expression(shape[2 + axis]) for shape in (inside, outside))
         step, reach = window.strides[axis], (window.kernel[axis] - 1) * window.dilations[axis] + 1
         needed = (result - 1) * step + reach - extent
         if mode == "NOTSET":
             after = needed - expression_of(pads[axis])
-            pads[2 + axis] = written(sympy.Max(expression_of(pads[2 + axis]), after))
+            pads[axes + axis] = written(sympy.Max(expression_of(pads[axes + axis]), after))
             continue
         total = sympy.Max(0, needed)
         less, more = sympy.floor(total / 2), rounded_up(total / 2)
         first, last = (less, more) if mode == "SAME_UPPER" else (more, less)
-        pads[axis], pads[2 + axis] = written(first), written(last)
+        pads[axis], pads[axes + axis] = written(first), written(last)
     return window._replace(pads=pads)
 
 

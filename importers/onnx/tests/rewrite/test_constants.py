@@ -67,6 +67,58 @@ def test_a_condition_that_is_constant_selects_a_branch() -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "a, b, e = BatchNormalization<training_mode=1>(w, o, z, q, r) c = Reshape(a, s)",
+        'c = Resize<mode="cubic", axes=[2,3]>(p, , , sizes)',
+        'c = Resize<mode="linear", coordinate_transformation_mode="align_corners">(p, , scales)',
+        "a = Conv<pads=[1,1,1,1]>(p, v) c = Tanh(a)",
+        "c, i = TopK<axis=2>(p, two)",
+        "c = MaxPool<kernel_shape=[2,2]>(p)",
+        "e = HannWindow<periodic=0>(many) c = Reshape(e, s)",
+    ],
+    ids=lambda text: text.split("<")[0].split(" = ")[1],
+)
+def test_operators_of_constants_are_computed(text: str) -> None:
+    """Of several results, and slow ones in Python while they are small."""
+    model = make(
+        f"(float[n,3,h,w] x) => (float[] y) {{ {text} y = Conv(x, c) }}",
+        {
+            "w": weight(2, 3, 3, 3),
+            "o": np.ones(3, np.float32),
+            "z": np.zeros(3, np.float32),
+            "q": weight(3),
+            "r": weight(3) ** 2,
+            "p": weight(2, 3, 5, 4),
+            "s": np.array([2, 3, 3, 3]),
+            "sizes": np.array([7, 3]),
+            "scales": np.float32([1, 1, 1, 2]),
+            "v": weight(3, 3, 3, 3),
+            "two": np.array([2]),
+            "many": np.int64(54),
+        },
+    )
+    found = rewritten(model, constants.fold_constants, batch=9)
+    assert found.kinds == ["Conv"]
+    first = text.split(">(")[1].split(",")[0].split(")")[0]
+    assert list(summary(found.model, [first])) == [first]
+
+
+def test_slow_operators_of_many_constants_remain() -> None:
+    """They run once in each call."""
+    text = "c = Resize(p, , scales) a = GridSample(p, g) b = Add(c, a) y = Add(x, b)"
+    scales = np.float32([1, 1, 40.5, 40])
+    grid = np.zeros((1, 81, 80, 2), np.float32)
+    model = make(
+        f"(float[1,3,81,80] x) => (float[] y) {{ {text} }}",
+        {"p": weight(1, 3, 2, 2), "scales": scales, "g": grid},
+    )
+    after = ir.from_proto(model)
+    constants.fold_constants(after)
+    assert [node.op_type for node in after.graph][:2] == ["Resize", "GridSample"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "Expand(one, large)",
         "Tile(one, large)",
         "ConstantOfShape(large)",

@@ -58,14 +58,35 @@ def finish(
 
 
 class Conv(OpRun):
-    """Convolution of images."""
+    """Convolution of images, or of volumes whose depths are images."""
 
     op_domain = "dso"
 
-    def _run(self, x, w, b=None, residual=None, **attributes):  # type: ignore[no-untyped-def]
+    def _run(self, x, w, b=None, residual=None, depth=None, **attributes):  # type: ignore[no-untyped-def]
         after = {key: attributes.pop(key) for key in ("activation", "low", "high")}
-        total = standard("Conv", x.astype(np.float64), w.astype(np.float64), **attributes)
+        x, w = x.astype(np.float64), w.astype(np.float64)
+        if depth is not None:
+            x, w, attributes = volumes(x, w, attributes, *map(int, depth))
+        total = standard("Conv", x, w, **attributes)
+        if depth is not None:
+            total = total.swapaxes(1, 2).reshape(-1, total.shape[1], *total.shape[3:])
         return (finish(total, b, residual, 1, **after),)
+
+
+def volumes(  # type: ignore[no-untyped-def]
+    x, w, attributes, before, after, kernel, stride, dilation, pad
+):
+    """Return the inputs and the attributes of a Conv along three axes."""
+    end = (after - 1) * stride + (kernel - 1) * dilation + 1 - pad - before
+    pads = attributes["pads"]
+    made = {
+        "group": attributes["group"],
+        "strides": [stride, *attributes["strides"]],
+        "dilations": [dilation, *attributes["dilations"]],
+        "pads": [pad, *pads[:2], max(end, 0), *pads[2:]],
+    }
+    x = x.reshape(-1, before, *x.shape[1:]).swapaxes(1, 2)
+    return x[:, :, : before + min(end, 0)], w.reshape(*w.shape[:2], kernel, -1, w.shape[3]), made
 
 
 def centred(a: Array, b: Array, *rest: Array | None) -> tuple[Array, Array]:
@@ -136,6 +157,15 @@ class MatMul(OpRun):
         a, b = a.astype(np.float64), b.astype(np.float64)
         total = (a.swapaxes(-1, -2) if trans_a else a) @ (b.swapaxes(-1, -2) if trans_b else b)
         return (finish(total, bias, residual, -1, **after),)
+
+
+class DoubleMatMul(OpRun):
+    """Product of matrices of float64."""
+
+    op_domain = "dso"
+
+    def _run(self, a, b, trans_a=0, trans_b=0):  # type: ignore[no-untyped-def]
+        return ((a.swapaxes(-1, -2) if trans_a else a) @ (b.swapaxes(-1, -2) if trans_b else b),)
 
 
 class Attention(OpRun):
@@ -298,6 +328,7 @@ def recurrent_step(
 OPERATORS = [
     Attention,
     Conv,
+    DoubleMatMul,
     Elementwise,
     Interleave,
     MatMul,
