@@ -5,6 +5,7 @@
  * runtime/structs/members.py converts what is not converted here. */
 #include "python/call/handle_members.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "python/exception.h"
