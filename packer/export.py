@@ -21,7 +21,14 @@ from .files.arguments import list_of
 from .files.chunks import with_header
 from .files.output import refuse_output_among_inputs, replacing
 from .files.progress import Progress, made_of, output_of, silent, sources_of
-from .host_code import functions_with_constants, library_options, ready_functions, save, save_glue
+from .host_code import (
+    functions_with_constants,
+    library_options,
+    ready_functions,
+    save,
+    save_glue,
+    share_variables,
+)
 from .levels.asked import choose_levels
 from .link import Code, Link, code_file, embed_and_link, write_data
 from .modules.host import CodeFile, HostModule, as_host_module
@@ -151,6 +158,7 @@ def export_library(
     step("collect")
     blob, modules = merge_host_code(module, dialect=format)
     hosts = [as_host_module(host) for host in modules]
+    share_variables(hosts)
     declared_functions(hosts, entry)
     # From here on every module is host code or part of the blob: none is dropped.
     step("serialize")

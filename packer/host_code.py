@@ -52,12 +52,40 @@ def save(hosts: Sequence[HostModule], link: Link, step: Progress = silent) -> li
         for stem, host in _stems(hosts).items()
     ]
     link.use(files)
-    link.build_levels()
+    if _has_other_constants(hosts, link):
+        return save(hosts, link, step)
     if _DEFS in link.code.options and _leave_out(hosts, link.run, folder / "trial"):
         return save(hosts, link, step)
     for note in link.levels.notes:
         step(f"{levels[0].name} only: {note}")
     return files
+
+
+def share_variables(hosts: Sequence[HostModule]) -> None:
+    """Let the first module of a variable read and write it; the others leave it out."""
+    owners: dict[str, HostModule] = {}
+    for host in hosts:
+        for name in [*host.c_globals]:
+            other = owners.setdefault(name, host)
+            if other is not host:
+                host.leave_out({name: f"{other!r} has a variable of this name"})
+
+
+def _has_other_constants(hosts: Sequence[HostModule], link: Link) -> bool:
+    """Compile for CPU levels or another machine; return True if constants were left out.
+
+    The compiler has other values of these than the preprocessor that read them.
+    """
+    try:
+        link.compile_ahead()
+    except ToolchainError as error:
+        refused = refused_in(error)
+        reasons = {n: f"the compiler of a level or target: {text}" for n, text in refused.items()}
+        changed = [host.leave_out(reasons) for host in hosts]
+        if not any(changed):
+            raise
+        return True
+    return False
 
 
 def _stems(hosts: Sequence[HostModule]) -> dict[str, HostModule]:

@@ -18,6 +18,7 @@ from .files.progress import bytes_of
 from .files.shipped import headers, templates
 from .levels.linked import LinkLevels, merging
 from .modules.host import CodeFile
+from .target import find_target, native_triple
 from .toolchain import linkage
 from .toolchain.build import current_build
 from .toolchain.compilation import Compilation
@@ -85,18 +86,22 @@ class Link:
         self.code = self.code._replace(files=files)
         self._objects, self._compiled = {}, {}
 
-    def build_levels(self) -> None:
+    def compile_ahead(self) -> None:
         """Compile the code for the CPU levels, so that `run` links one object for each.
 
+        Code for another machine is compiled here, too: only this shows what its compiler refuses.
         Raises ToolchainError if a compiler or the linker fails. Raises ExportError if an object is
         for another target, or the linker compiles sources itself.
         """
+        sources = [file for file in self.code.files if file.language in SOURCE_LANGUAGES]
         if not self.levels.levels:
+            if not self.target.is_like(find_target(native_triple())):
+                self._compile(sources)
             return
         if self.linker.compile_sources is None:
             text = "cpu: fcompile compiles sources, expected a linker with compile_sources"
             raise ExportError(f"{text}; use packer.create_shared or packer.cross_compiler")
-        self._compile([file for file in self.code.files if file.language in SOURCE_LANGUAGES])
+        self._compile(sources)
         check_objects([path for file in self.code.files for path in file.variants], self.target)
         addons = [path for path in map(Path, self.code.addons) if path.suffix in (".o", ".a")]
         merge = merging(self.linker, self.code.options)

@@ -13,8 +13,8 @@ from ..declare.automatic import functions_defined
 from ..declare.c.scope import Scope
 from ..declare.c_type import parse_functions
 from ..declare.constants.confirmed import confirmations
-from ..declare.constants.found import Constants, chosen, constants_of
-from ..declare.constants.variables import variables_of
+from ..declare.constants.found import Constants, chosen, constants_of, without
+from ..declare.constants.variables import is_access, variable_of, variables_of
 from ..declare.declaration import AUTO, EVERY
 from ..declare.redeclaration import redeclarations
 from ..files.arguments import list_of
@@ -176,6 +176,18 @@ class CSourceModule(HostModule):
         self.c_constants, self.c_globals = constants_of(scope, *where[1:]), variables.codes
         self.c_left_out = {**self.c_constants.left_out, **variables.left_out}
         return (*found.made, *variables.made)
+
+    def leave_out(self, reasons: Mapping[str, str]) -> bool:
+        """Leave out constants and variables; the functions of a source stay."""
+        known = (*self.c_constants.values, *self.c_globals)
+        wrong = {name: reasons[name] for name in known if name in reasons}
+        self.c_constants = without(self.c_constants, wrong)
+        self.c_globals = {n: code for n, code in self.c_globals.items() if n not in wrong}
+        self.functions = tuple(
+            d for d in self.functions if not (is_access(d.name) and variable_of(d.name) in wrong)
+        )
+        self.c_left_out = {**self.c_left_out, **wrong}
+        return bool(wrong)
 
     def _preprocessed(self) -> str:
         """Return what the compiler reads of the source, with the line markers and macros."""

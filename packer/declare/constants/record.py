@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from runtime.constants import MAX_NBYTES, ConstantsRecord, dump_constants
 from runtime.error import ExportError
 
 from ..c.expression import Text, Value
+from .found import without
 
 if TYPE_CHECKING:
     from runtime.constants import Value as PlainValue
@@ -16,15 +17,16 @@ if TYPE_CHECKING:
     from ...modules.host import HostModule
 
 
-def constants_text(hosts: Iterable[HostModule]) -> str:
+def constants_text(hosts: Sequence[HostModule]) -> str:
     """Write the text, without the NUL; empty if no module has constants or variables.
 
-    Of equal names the first is taken; raises ExportError if another one has another value.
+    A name that has different values in two modules is left out. Raises ExportError if the text is
+    too large.
     """
-    record = ConstantsRecord()
-    owners: dict[str, HostModule] = {}
+    record, differing = ConstantsRecord(), _differing(hosts)
     for host in hosts:
-        _add(record, host, owners)
+        _add(record, host, differing)
+    record.left_out |= differing
     text = dump_constants(record)
     if len(text.encode()) >= MAX_NBYTES:
         what = f"constants: {len(text)} bytes, expected less than {MAX_NBYTES}"
@@ -32,18 +34,26 @@ def constants_text(hosts: Iterable[HostModule]) -> str:
     return text
 
 
-def _add(record: ConstantsRecord, host: HostModule, owners: dict[str, HostModule]) -> None:
-    known, plain = record.plain(), {n: _plain(v) for n, v in host.c_constants.values.items()}
-    for name in (*plain, *host.c_globals):
-        other = owners.setdefault(name, host)
-        if other is not host and (name in host.c_globals or known.get(name) != plain[name]):
-            text = f"{name}: a constant of {other!r} and of {host!r}, expected one value"
-            text += f"; leave one out: constants = ['!{name}'], or rename it"
-            raise ExportError(text, module=host.type_key)
-    members = {name for enum in host.c_constants.enums for name in enum.members}
+def _differing(hosts: Sequence[HostModule]) -> dict[str, str]:
+    """Return the constants that have another value, or are a variable, in another module."""
+    owners: dict[str, tuple[HostModule, PlainValue | None]] = {
+        name: (host, None) for host in hosts for name in host.c_globals
+    }
+    found: dict[str, str] = {}
+    for host in hosts:
+        for name, value in host.c_constants.values.items():
+            other, known = owners.setdefault(name, (host, _plain(value)))
+            if known != _plain(value):
+                found[name] = f"{other!r} and {host!r} have different values of it; rename one"
+    return found
+
+
+def _add(record: ConstantsRecord, host: HostModule, left_out: Collection[str]) -> None:
+    constants = without(host.c_constants, left_out)
+    members = {name for enum in constants.enums for name in enum.members}
     names = {enum.name for enum in record.enums}
-    record.enums += [enum for enum in host.c_constants.enums if enum.name not in names]
-    record.values |= {name: value for name, value in plain.items() if name not in members}
+    record.enums += [enum for enum in constants.enums if enum.name not in names]
+    record.values |= {n: _plain(v) for n, v in constants.values.items() if n not in members}
     record.globals |= host.c_globals
     record.left_out |= host.c_left_out
 

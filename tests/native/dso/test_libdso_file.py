@@ -79,10 +79,10 @@ def test_shared_library_has_a_soname_and_needs_the_c_library() -> None:
     assert (LIB / "libdso.so.0").read_bytes() == SHARED.read_bytes()
 
 
-def test_archive_takes_at_most_400_kb() -> None:
+def test_archive_takes_at_most_420_kb() -> None:
     """Code and data, with the drivers of all devices."""
     text, data = map(int, output("size", "-t", ARCHIVE).splitlines()[-1].split()[:2])
-    assert 100_000 < text + data <= 400_000
+    assert 100_000 < text + data <= 420_000
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])

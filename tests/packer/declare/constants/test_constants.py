@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from enum import IntEnum
@@ -13,6 +14,8 @@ import packer
 import runtime
 from packer.declare.constants.macros import Expansion, ExpansionError, macros_of
 from packer.declare.declaration import AUTO
+
+from ....support import needs
 
 SOURCE = r"""
 #include <stddef.h>
@@ -127,17 +130,54 @@ def test_the_compiler_refuses_a_wrong_value(tmp_path: Path) -> None:
     assert not runtime.load(packer.export_library(left, tmp_path / "a.so")).constants
 
 
-def test_two_values_of_one_name_are_refused(tmp_path: Path) -> None:
-    """Of two sources; equal values are one constant."""
+def test_two_values_of_one_name_are_left_out(tmp_path: Path) -> None:
+    """Of two sources, with the reason; equal values are one constant."""
     first, second, other = (
-        packer.CSourceModule(f"#define N {n}\nint f{i}(void) {{ return N; }}\n", functions=AUTO)
+        packer.CSourceModule(
+            f"#define N {n}\nenum {{ A{i} }};\nint f{i}(void) {{ return N; }}\n", functions=AUTO
+        )
         for i, n in enumerate((1, 1, 2))
     )
     first.import_module(second)
     assert runtime.load(packer.export_library(first, tmp_path / "a.so")).constants.N == 1
     second.import_module(other)
-    with pytest.raises(packer.ExportError, match=r"N: a constant of .* expected one value; leave"):
-        packer.export_library(first, tmp_path / "b.so")
+    model = runtime.load(packer.export_library(first, tmp_path / "b.so"))
+    assert model["f2"]() == 2
+    with pytest.raises(runtime.ConstantNotFoundError, match="have different values of it; rename"):
+        _ = model.constants.N
+
+
+def test_a_variable_of_two_sources_is_that_of_the_first(tmp_path: Path) -> None:
+    """Each source has a table of a shared header; the functions of both are exported."""
+    first, second = (
+        packer.CSourceModule(
+            f"static const int N = {n};\nint f{n}(void) {{ return N; }}\n", functions=AUTO
+        )
+        for n in (1, 2)
+    )
+    first.import_module(second)
+    model = runtime.load(packer.export_library(first, tmp_path / "a.so"))
+    assert (model.globals.N, model["f1"](), model["f2"]()) == (1, 1, 2)
+
+
+def test_a_value_that_depends_on_the_level_is_left_out(tmp_path: Path) -> None:
+    """The compiler of a level has another one than the preprocessor that read it."""
+    needs.hardware(os.uname().machine == "x86_64", "x86-64")
+    source = """
+#ifdef __AVX2__
+#define WIDTH 8
+#else
+#define WIDTH 4
+#endif
+#define SIZE 3
+int width(void) { return WIDTH; }
+"""
+    build = packer.Build(cpu=["x86-64-v2", "x86-64-v3"])
+    module = packer.CSourceModule(source, functions=AUTO)
+    model = runtime.load(packer.export_library(module, tmp_path / "a.so", build=build))
+    assert model.constants.SIZE == 3
+    with pytest.raises(runtime.ConstantNotFoundError, match="the compiler of a level or target"):
+        _ = model.constants.WIDTH
 
 
 def test_cpp_has_its_plain_constants(tmp_path: Path) -> None:
