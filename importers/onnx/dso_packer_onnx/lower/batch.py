@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import element_bits
 from ..operator import shape_of
-from .one_node import captured, results
+from .one_node import results
 from .refused import refuse
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def one_entry(node: ir.Node) -> tuple[dict[ir.Value, Shape], str]:
     OperatorRefusedError
         The operator combines entries, or is not known to leave them apart.
     """
-    inputs = [v for v in (*node.inputs, *captured(node)) if v is not None and v.name]
+    inputs = [v for v in node.inputs if v is not None and v.name]
     shapes = {value: shape_of(value) for value in (*inputs, *results(node))}
     symbolic = [v for v, shape in shapes.items() if any(isinstance(d, str) for d in shape)]
     if symbolic:
