@@ -2,7 +2,7 @@
 
 Every set of shapes has a function; with several of them ``main`` chooses one by the shapes of its
 arguments. The values of the open extents, and numbers that are calculated from them, are in slots
-of the machine's shape heap.
+of the machine's shape heap. The file is long: all parts of a function share slots and registers.
 """
 
 from __future__ import annotations
