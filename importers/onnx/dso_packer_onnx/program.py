@@ -424,8 +424,8 @@ class FunctionWriter:
             else:
                 arguments.append(self.values[source])
         for value in operator.outputs:
-            if value in self.direct and value not in self.values:
-                self.values[value] = self._own_tensor(self.direct[value])
+            if value not in self.values and value not in self.plan.places:
+                self.values[value] = self._own_tensor(self.direct.get(value, value))
             if value not in self.values:
                 place = self.plan.places[value]
                 self.values[value] = self._tensor(place, stored_shape(value), data_type(value))
@@ -460,11 +460,16 @@ class FunctionWriter:
 
     def _direct_outputs(self) -> dict[ir.Value, ir.Value]:
         """Return the values that are written where an output is, each with that output."""
-        written = {value for one in self.operators if one.code for value in one.outputs}
+        written: dict[ir.Value, int] = {}  # the epoch in which each value is written
+        epoch = 0
+        for one in self.operators:
+            written |= dict.fromkeys(one.outputs if one.code else (), epoch)
+            epoch += bool(one.defines)
         direct: dict[ir.Value, ir.Value] = {}
         for output in (*(o for o in self.graph.outputs if o in written), *self.graph.outputs):
             source = self.plan.source(output)
-            if source in written:
+            known = written.get(source, -1)
+            if known >= epoch_of(shape_of(output), self.epochs):
                 direct.setdefault(source, output)
         return direct
 

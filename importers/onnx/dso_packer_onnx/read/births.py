@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # The first number of the first, second and third sample, and the distance to that of the next
 # symbol. Small numbers suit short tables, large ones a TopK of many.
 _NUMBERS = (
-    ((17, 2), (379, 6), (1031, 10)),
+    ((17, 2), (59, 4), (211, 10)),
     ((4, 1), (9, 3), (20, 5)),
     ((131, 2), (457, 6), (2053, 10)),
 )

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..extent import Extent, expression_of, product, written
 from .equations import extents_of
+from .flow import KEY as FLOW
+from .flow import FlowNode
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -25,12 +27,21 @@ _UNIQUE_RESULTS = ("values", "places", "inverse", "counts")
 def put_extents(model: ir.Model, births: Births) -> None:
     """Insert the nodes, whose numbers are outputs of the graph until `take_extents`."""
     model.meta[KEY] = len(model.graph.outputs)
-    model.graph.outputs.extend([_put(model.graph, node, births) for node in births.nodes])
+    made = [_put(model.graph, node, births) for node in births.nodes]
+    # The shape of a result may be used though the result is not.
+    made += [value for node in model.graph if _defines(node) for value in node.outputs[:1]]
+    model.graph.outputs.extend(value for value in made if not value.is_graph_output())
 
 
 def take_extents(model: ir.Model) -> None:
     """Let the numbers no longer be outputs: from here on operators name their symbols."""
     del model.graph.outputs[model.meta[KEY] :]
+
+
+def _defines(node: ir.Node) -> bool:
+    """Return True for a branch or a loop whose results have new symbols."""
+    flow: FlowNode | None = node.meta.get(FLOW)
+    return flow is not None and bool(flow.born)
 
 
 def _put(graph: ir.Graph, node: ir.Node, births: Births) -> ir.Value:

@@ -46,6 +46,10 @@ MODELS: dict[str, tuple[str, list[list[Any]]]] = {
         " y = Neg(g) z = Add(g, h) }",
         [[given(3, 4)]],
     ),
+    "a view whose extents are known after its elements": (
+        "(float[6] x, int64[2] n) => (float[p,q] y) { z = Exp(x) y = Reshape(z, n) }",
+        [[given(6), numbers(2, -1)], [given(6), numbers(6, 1)]],
+    ),
     "one after another": (
         "(float[a,b] x) => (float[n] y, float[m] z) { i = NonZero(x) t = Transpose<perm=[1,0]>(i)"
         " g = GatherND(x, t) r = Relu(g) j = NonZero(r) k = Transpose<perm=[1,0]>(j)"
