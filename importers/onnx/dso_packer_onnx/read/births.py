@@ -89,6 +89,7 @@ class Births:
         self._names: dict[ir.Node, dict[int, str]] = {}  # of the labels of a node
         self._equal: dict[object, ir.Node] = {}
         self._elements: dict[Element, str] = {}
+        self._forced: list[ir.Value] = []
 
     def new(self, stem: str = "n") -> str:
         """Return a new symbol."""
@@ -154,10 +155,17 @@ class Births:
         for output, shape in zip(node.outputs, extents, strict=False):
             born = tuple(names[one.label] if isinstance(one, Born) else None for one in shape)
             self.of[output] = born
-            for one, sample in zip(passes.all, passes.samples, strict=True):
-                sizes = one.types[output].shape or ()
-                sample |= {name: n or 0 for name, n in zip(born, sizes, strict=True) if name}
+            self._forced.append(output)
+        for one, sample in zip(passes.all, passes.samples, strict=True):
+            self.fill(one, sample)
         return True
+
+    def fill(self, one: Inference, sample: Sample) -> None:
+        """Give the symbols of `force` their values in a sample."""
+        for output in self._forced:
+            sizes = one.types[output].shape or ()
+            pairs = zip(self.of[output], sizes, strict=True)
+            sample |= {name: size or 0 for name, size in pairs if name}
 
     def _names_of(self, node: ir.Node, extents: Results) -> dict[int, str]:
         """Return the symbols of a node; equal nodes and equal elements have equal ones."""

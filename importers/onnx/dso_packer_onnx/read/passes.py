@@ -114,6 +114,7 @@ class Passes:
                         one.step(node, ir.serde.serialize_node(node), declared)
             except ExportError:
                 continue
+            self.births.fill(one, sample)
             self.all.append(one)
             self.samples.append(sample)
             return

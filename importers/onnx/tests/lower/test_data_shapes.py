@@ -148,6 +148,12 @@ MODELS: dict[str, tuple[str, list[list[Any]]]] = {
         " y = ScatterND(x, t, u) }",
         [[given(5, 4)], [given(1, 4)]],
     ),
+    "fixed entries that open indices choose from": (
+        "(float[2,2,3] x, int64[1] n) => (float[p,q,r] y) <int64[6] g = {0,1,2,2,1,0},"
+        " int64[2] s = {2,3}> { i = Reshape(g, s) m = Concat<axis=0>(n, s) e = Expand(i, m)"
+        " y = GatherElements<axis=2>(x, e) }",
+        [[given(2, 2, 3), numbers(2)], [given(2, 2, 3), numbers(1)]],
+    ),
     "one element in several shapes": (
         "(int64[2] n, float[1] x) => (float[p,q] y, float[q] z) <int64[1] i={1}, int64 o={0},"
         " int64 u={1}, int64 j={1}> { a = ConstantOfShape(n) k = Gather(n, i) b = Expand(x, k)"
