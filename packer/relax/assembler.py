@@ -157,6 +157,11 @@ class Code:
         self._append([_CALL, number, self._program.number_of(function), len(args), *words])
         return Register(number)
 
+    def assign(self, register: Register, function: str, *args: Value) -> None:
+        """Call a function, and store its result in a register that has a value already."""
+        number, words = self._program.number_of(function), self._argument_words(args)
+        self._append([_CALL, register.number, number, len(args), *words])
+
     def run(self, function: str, *args: Value) -> None:
         """Call a function, and drop its result."""
         number, words = self._program.number_of(function), self._argument_words(args)

@@ -63,12 +63,12 @@ def operator_modules(
     made = [_operator_module(operator, tuple(options)) for operator in distinct.values()]
     parts = sorted({part for operator in operators for part in operator.parts})
     sources = fast.sources(*parts) if parts else []
-    return made + [_shared(f"dso_{p.stem}", p, partial(CSourceModule, p)) for p in sources]
+    return made + [shared(f"dso_{p.stem}", p, partial(CSourceModule, p)) for p in sources]
 
 
 def helper_module() -> CSourceModule:
     """Return the module of `COPY`."""
-    return _shared(
+    return shared(
         "dso_helpers", _HELPERS, partial(CSourceModule, _HELPERS, functions=_HELPER_TYPES)
     )
 
@@ -195,7 +195,7 @@ class Numbers:
             self.name: f"int64_t(int64_t index, {integers})",
             self.check_name: f"dso_status({integers})",
         }
-        return _shared(self.name, code, partial(CSourceModule, code, functions=types))
+        return shared(self.name, code, partial(CSourceModule, code, functions=types))
 
 
 def declaration_of(operator: Operator) -> FunctionDeclaration:
@@ -221,10 +221,10 @@ def _operator_module(operator: Operator, options: tuple[str, ...]) -> CSourceMod
         functions = {operator.name: declaration}
         return CSourceModule(operator.code, functions=functions, include=include, options=options)
 
-    return _shared(operator.name, (operator.code, declaration.declaration, options), make)
+    return shared(operator.name, (operator.code, declaration.declaration, options), make)
 
 
-def _shared(stem: str, key: Hashable, make: Callable[[], CSourceModule]) -> CSourceModule:
+def shared(stem: str, key: Hashable, make: Callable[[], CSourceModule]) -> CSourceModule:
     """Return the module that was made for a key, or make it."""
     found = _MADE.get(key)
     if found is None:

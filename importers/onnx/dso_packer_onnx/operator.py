@@ -20,6 +20,22 @@ _STORED = "stored"  # the key in `ir.Value.meta`
 Shape = tuple[int | str, ...]  # a str is an expression of symbols (extent.py)
 
 
+class Flow(NamedTuple):
+    """A branch or a loop: functions of bytecode that are called with inputs of the operator.
+
+    The first input of a branch is its condition. A loop has the number of rounds, the condition,
+    the values that it carries, and then what each round reads; the first two may be left out.
+    """
+
+    bodies: tuple[str, ...]  # the functions: of then and else, or of a round
+    # For each body which inputs of the operator are its parameters; for a loop, those after the
+    # number of the round, the condition and the carried values.
+    arguments: tuple[tuple[int, ...], ...]
+    num_carried: int = -1  # of a loop; -1 for a branch
+    has_rounds: bool = False
+    has_condition: bool = False
+
+
 class Operator(NamedTuple):
     """A C function, and the values that it reads and writes."""
 
@@ -37,6 +53,9 @@ class Operator(NamedTuple):
     parts: frozenset[str] = frozenset()
     flops: int = 0  # Floating-point operations of one call, with 1 for each open extent
     symbols: tuple[str, ...] = ()  # the open extents whose values are its first parameters
+    # The symbols whose values are the elements of its first output, in order.
+    defines: tuple[str, ...] = ()
+    flow: Flow | None = None  # what a branch or a loop runs; there is no C function then
 
 
 class Stored(NamedTuple):

@@ -11,7 +11,7 @@ Outputs of the graph have separate memory, since a caller keeps them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .dtypes import element_bits
@@ -37,6 +37,9 @@ class Place(NamedTuple):
 
     offset: int | str
     is_open: bool = False
+    epoch: int = (
+        0  # the open storage: the first one, or the one after so many operators that define
+    )
 
 
 class Plan(NamedTuple):
@@ -50,6 +53,9 @@ class Plan(NamedTuple):
     sources: dict[ir.Value, ir.Value]  # for each view the value whose memory it has
     # The last operator that uses each value, or a view of it; its writer, if none reads it.
     last_uses: dict[ir.Value, int]
+    # The sizes of the storages for values whose sizes are known after an operator that defines
+    # symbols, by epoch.
+    born_nbytes: Mapping[int, str] = {}
 
     def source(self, value: ir.Value) -> ir.Value:
         """Return the value whose memory a value has: its own, unless it is a view."""
@@ -102,12 +108,41 @@ def plan_memory(
     fixed = {key: span for key, span in spans.items() if isinstance(span.nbytes, int)}
     offsets, nbytes = pack_spans([*fixed.values()])
     placed = {key: Place(offset) for key, offset in zip(fixed, offsets, strict=True)}
-    others = {key: span for key, span in spans.items() if key not in fixed}
-    codes, open_nbytes = _place_open([*others.values()], named)
-    placed |= {key: Place(code, is_open=True) for key, code in zip(others, codes, strict=True)}
+    epochs = epochs_of(operators, named)
+    sizes = {0: ""}
+    for epoch in sorted({0, *epochs.values()}):
+        others = {
+            key: span
+            for key, span in spans.items()
+            if key not in fixed and epoch_of([span.nbytes], epochs) == epoch
+        }
+        if others:
+            codes, sizes[epoch] = _place_open([*others.values()], named)
+            pairs = zip(others, codes, strict=True)
+            placed |= {key: Place(code, is_open=True, epoch=epoch) for key, code in pairs}
+    open_nbytes = sizes.pop(0)
     places = {value: placed[value] for value in values}
     of_steps = {step: placed[step] for step in workspaces}
-    return Plan(nbytes, open_nbytes, places, of_steps, sources, last)
+    return Plan(nbytes, open_nbytes, places, of_steps, sources, last, sizes)
+
+
+def epochs_of(operators: Sequence[Operator], named: Mapping[str, Extent]) -> dict[str, int]:
+    """Return for each symbol that an operator defines how many such operators precede its value.
+
+    Names of extents that have such a symbol are among them.
+    """
+    defining = [operator for operator in operators if operator.defines]
+    epochs = {name: i for i, one in enumerate(defining, 1) for name in one.defines}
+    for name, extent in named.items():
+        epoch = epoch_of([extent], epochs)
+        if epoch:
+            epochs[name] = epoch
+    return epochs
+
+
+def epoch_of(extents: Iterable[Extent], epochs: Mapping[str, int]) -> int:
+    """Return the epoch in which extents are known; 0 if the inputs' shapes decide them."""
+    return max((epochs.get(symbol, 0) for symbol in symbols_of(extents)), default=0)
 
 
 def _place_open(spans: Sequence[Span], named: Mapping[str, Extent]) -> tuple[list[str], str]:
@@ -212,7 +247,7 @@ def is_open(value: ir.Value) -> bool:
 def _sources(operators: Sequence[Operator]) -> dict[ir.Value, ir.Value]:
     sources: dict[ir.Value, ir.Value] = {}
     for operator in operators:
-        if not operator.code:
+        if not operator.code and not operator.flow:
             (value,), (view,) = operator.inputs, operator.outputs
             sources[view] = sources.get(value, value)
     return sources

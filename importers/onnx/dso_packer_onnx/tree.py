@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from packer import ExportError
@@ -11,11 +12,12 @@ from packer.levels.note import mark_imported
 from .host import operator_modules
 from .layout import choose_layouts
 from .lower.bits import use_bits
-from .lower.nodes import lower_nodes
+from .lower.flow import FUNCTIONS
+from .lower.nodes import in_order, lower_nodes
 from .named import name_extents
 from .plain_loops import plain_loops_note
-from .program import Variant, function_names, make_program
-from .read import conditions_of, fix_inputs, read_model, with_shapes
+from .program import Body, Variant, all_operators, function_names, make_program, with_bodies
+from .read import bodies_of, conditions_of, fix_inputs, read_model, take_extents, with_shapes
 from .record import KEY, graph_record
 from .rewrite import rewrite
 from .state import append_in_place, find_pairs, name_totals
@@ -54,25 +56,19 @@ def make_tree(
     source = read_model(model)
     fix_inputs(source, values)
     folded: dict[str, str] = {}
-    variants = []
+    variants, numbers = [], count(1)
     for shapes in sets:
         shaped = with_shapes(source, shapes)
         pairs = find_pairs(shaped, state, notes) if len(sets) == 1 else []
         states = append_in_place(shaped, pairs)
         named = name_totals(shaped.graph, states)
         progress("make its operators")
-        folded |= rewrite(shaped)
-        named |= name_extents(shaped.graph)
-        if weight_bits is not None:
-            notes += use_bits(shaped, *weight_bits)
-        choose_layouts(shaped.graph)
-        operators = lower_nodes(shaped.graph)
-        conditions = conditions_of(shaped)
-        variants.append(Variant(shaped.graph, operators, conditions, named, states))
+        made = _variant(shaped, folded, numbers, weight_bits, notes)
+        variants.append(made._replace(named={**named, **made.named}, states=states))
     weights = _weights_of(variants)
     progress("make its program")
     program = make_program(variants, weights.names, _MAIN)
-    operators = [operator for variant in variants for operator in variant.operators]
+    operators = [one for variant in variants for one in all_operators(variant)]
     for module in operator_modules(operators, options):
         program.import_module(module)
     functions = function_names(_MAIN, len(variants))
@@ -85,10 +81,36 @@ def make_tree(
     return program
 
 
+def _variant(
+    model: ir.Model,
+    folded: dict[str, str],
+    numbers: Iterator[int],
+    weight_bits: tuple[int, int] | None,
+    notes: list[str],
+) -> Variant:
+    """Make the operators of a model with shapes, and of its bodies."""
+    folded |= rewrite(model)
+    take_extents(model)
+    named = name_extents(model.graph)
+    bodies = []
+    for node in model.graph:
+        made = [
+            Body(f"body_{next(numbers)}", _variant(body.model, folded, numbers, weight_bits, notes))
+            for body in bodies_of(node)
+        ]
+        node.meta[FUNCTIONS] = [body.function for body in made]
+        bodies += made
+    if weight_bits is not None:
+        notes += use_bits(model, *weight_bits)
+    choose_layouts(model.graph)
+    operators = in_order(lower_nodes(model.graph))
+    return Variant(model.graph, operators, conditions_of(model), named, bodies=bodies)
+
+
 def _weights_of(variants: Sequence[Variant]) -> Weights:
     """Return the weights that operators read or that are outputs."""
     weights = Weights()
-    for variant in variants:
+    for variant in (one for outer in variants for one in with_bodies(outer)):
         read = (value for operator in variant.operators for value in operator.inputs)
         for value in (*read, *variant.graph.outputs):
             if value.const_value is not None:

@@ -133,7 +133,7 @@ def cause_of(error: PackerError) -> str:
     """Return the cause of a refusal in a word; the whole message if it has none."""
     cause = getattr(error, "cause", None)
     words = {"is a sequence": "sequence", "is an optional": "optional", "of strings": "string"}
-    words["another Scan"] = "control flow"
+    words["another Scan"] = "unknown"
     if "shape, expected one that follows from the inputs" in str(error):
         return "shape"
     found = [cause for text, cause in words.items() if text in str(error)]

@@ -158,7 +158,7 @@ REFUSED = {
     "random": "(float[2] x) => (float[2] y) { y = RandomUniformLike (x) }",
     "image": "(uint8[9] x) => (uint8[2, 2, 3] y) { y = ImageDecoder (x) }",
     "open": "(float[batch, 4] x) => (float[batch, 4] y) { y = Hardmax <axis = 0> (x) }",
-    "shape": "(float[4] x) => (int64[1, N] y) { y = NonZero (x) }",
+    "shape": "(float[4] x, int64[1] s) => (float[N] y) { y = CenterCropPad (x, s) }",
     "dtype": "(complex64[4] x) => (complex64[4] y) { y = Neg (x) }",
     "string": "(string[4] x) => (string[4] y) { y = StringConcat (x, x) }",
     "sequence": "(float[4] x) => (seq(float[4]) y) { y = SequenceConstruct (x) }",

@@ -57,8 +57,8 @@ def test_workspaces_share_memory_with_values_that_are_dead() -> None:
     x, y, factor = value("x", "batch", 16), value("y", "batch", 16), weight("w", [2.0])
     v = value("v", "batch", 16)
     plan = plan_memory([scale(x, factor, v), scale(v, factor, y)], [y], {})
-    assert plan.workspaces[0] == plan.workspaces[1] == ("64 * n_batch", True)
-    assert plan.places == {v: ("0", True)}
+    assert plan.workspaces[0] == plan.workspaces[1] == ("64 * n_batch", True, 0)
+    assert plan.places == {v: ("0", True, 0)}
     assert (plan.nbytes, plan.open_nbytes) == (0, "128 * n_batch")
 
 

@@ -120,6 +120,22 @@ def test_functions_call_each_other_before_they_are_defined() -> None:
     assert executable["main"](40) == 42
 
 
+def test_branches_assign_to_one_register() -> None:
+    """The code after both reads it."""
+    program = Program()
+    code = program.function("main", ["x"])
+    made, other, end = code.call("vm.builtin.copy", 1), code.label(), code.label()
+    code.jump_if_zero(code.params[0], other)
+    code.assign(made, "vm.builtin.copy", 2)
+    code.jump(end)
+    code.place(other)
+    code.assign(made, "vm.builtin.copy", 3)
+    code.place(end)
+    code.ret(made)
+    executable = program.executable()
+    assert [executable["main"](x) for x in (0, 1)] == [3, 2]
+
+
 def test_released_registers_are_used_again() -> None:
     """A killed value is freed at once, a released one when its register is used again."""
     program = Program()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import element_bits
 from ..operator import shape_of
-from .one_node import captured, results
+from .one_node import results
 from .refused import refuse
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def one_entry(node: ir.Node) -> tuple[dict[ir.Value, Shape], str]:
     OperatorRefusedError
         The operator combines entries, or is not known to leave them apart.
     """
-    inputs = [v for v in (*node.inputs, *captured(node)) if v is not None and v.name]
+    inputs = [v for v in node.inputs if v is not None and v.name]
     shapes = {value: shape_of(value) for value in (*inputs, *results(node))}
     symbolic = [v for v, shape in shapes.items() if any(isinstance(d, str) for d in shape)]
     if symbolic:
@@ -92,7 +92,10 @@ def _keeps_entries_apart(node: ir.Node, shapes: dict[ir.Value, Shape]) -> bool:
     """Return True if entry i of the results depends on entry i of the inputs only."""
     operator, rank = node.op_type, len(shapes[results(node)[0]])
     inputs = [value for value in node.inputs if value is not None]
-    same_rank = all(len(shapes[v]) == rank for v in inputs if _is_symbolic(shapes[v]))
+    same_rank = all(
+        len(shapes[v]) == rank if _is_symbolic(shapes[v]) else _is_shared(shapes[v], rank)
+        for v in inputs
+    )
     if node.domain not in ("", "ai.onnx"):
         return False
     if operator in _ELEMENTWISE:
@@ -106,6 +109,11 @@ def _keeps_entries_apart(node: ir.Node, shapes: dict[ir.Value, Shape]) -> bool:
         return axes is not None and all(axis % rank != 0 for axis in axes)
     by_rule = _RULES.get(operator)
     return by_rule(node, inputs, shapes) if by_rule else operator in _BY_ENTRY
+
+
+def _is_shared(shape: Shape, rank: int) -> bool:
+    """Return True if a fixed input is the same for each entry of a result."""
+    return len(shape) < rank or rank == 0 or shape[0] == 1
 
 
 def _transpose(node: ir.Node, inputs: list[ir.Value], shapes: dict[ir.Value, Shape]) -> bool:

@@ -164,19 +164,6 @@ def _selected(one: _Node) -> Checks:
     )
 
 
-def _rounds(one: _Node) -> Checks:
-    """Compare the rounds of a Loop with the length of what it collects."""
-    node = one.node
-    if len(node.outputs) <= len(node.inputs) - 2:
-        return Checks()
-    trips, condition = one.input(0), one.input(1)
-    count = "INT64_MAX" if trips is None else one.number(trips, 0)
-    if condition is not None:
-        count = f"{one.number(condition, 0)} ? {count} : 0"
-    expected = one.extents(node.outputs[-1])[0]
-    return Checks((f"const int64_t count = {count};", _refuse_unless(one, "rounds", expected)))
-
-
 def _slice(one: _Node) -> Checks:
     """Compare the length of each axis that is cut; nothing if constants cut them."""
     value, result = one.input(0), results(one.node)[0]
@@ -231,7 +218,6 @@ def _transformed_axis(one: _Node) -> Checks:
 _RULES: dict[str, Callable[[_Node], Checks]] = {
     "Compress": _compress,
     "DFT": _transformed_axis,
-    "Loop": _rounds,
     "NonMaxSuppression": _selected,
     "NonZero": _nonzero,
     "Slice": _slice,

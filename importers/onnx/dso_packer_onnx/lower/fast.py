@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from .append import append
 from .bits import matmul_bits
 from .elementwise import elementwise
+from .extents import extents, prefix
+from .flow import flow
 from .images import concat, conv2d, interleave, pooling, reorder, resize
 from .lowp import lowp_conv2d, lowp_matmul
 from .open.windows import computed_pad
@@ -30,14 +32,18 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "DoubleMatMul": double_matmul,
     "DynamicQuantize": dynamic_quantize,
     "Elementwise": elementwise,
+    "Extents": extents,
+    "If": flow,
     "Interleave": interleave,
     "MatMul": matmul,
+    "Loop": flow,
     "MatMulBits": matmul_bits,
     "LowpConv": lowp_conv2d,
     "LowpMatMul": lowp_matmul,
     "Normalize": normalize,
     "Pad": computed_pad,
     "Pooling": pooling,
+    "Prefix": prefix,
     "Quantize": quantize,
     "Recurrent": recurrent,
     "Reorder": reorder,

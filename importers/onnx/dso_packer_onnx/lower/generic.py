@@ -91,7 +91,7 @@ def _generated(node: ir.Node, shapes: dict[ir.Value, Shape]) -> tuple[OneNode, T
             failed = failed or error
     assert failed is not None
     reason = reason_of(failed)
-    raise refuse(node, cause_of(node, reason), reason) from failed
+    raise refuse(node, cause_of(reason), reason) from failed
 
 
 def _models(node: ir.Node, shapes: dict[ir.Value, Shape]) -> Iterator[OneNode]:

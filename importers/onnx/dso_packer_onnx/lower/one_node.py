@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..operator import elements
@@ -46,7 +46,7 @@ def one_node_model(
     import onnx
     import onnx_ir as ir
 
-    used = _unique((*node.inputs, *captured(node)))
+    used = _unique(node.inputs)
     outputs = tuple(results(node))
     replaced = _shape_constant(node, shapes)
     embedded = [v for v in used if v in replaced or _belongs_to_code(v, embed_all)]
@@ -89,29 +89,6 @@ def _unique(values: Iterable[ir.Value | None]) -> list[ir.Value]:
     return list(dict.fromkeys(value for value in values if value is not None and value.name))
 
 
-def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
-    """Yield the bodies of a node, without those inside of them."""
-    import onnx_ir as ir
-
-    for attribute in node.attributes.values():
-        if attribute.type is ir.AttributeType.GRAPH:
-            yield attribute.as_graph()
-        elif attribute.type is ir.AttributeType.GRAPHS:
-            yield from attribute.as_graphs()
-
-
-def captured(node: ir.Node) -> list[ir.Value]:
-    """Return the values of the outer graph that the bodies of a node read."""
-    found: list[ir.Value] = []
-    for graph in subgraphs(node):
-        inner = {*graph.inputs, *graph.initializers.values()}
-        for child in graph:
-            found += [v for v in (*child.inputs, *captured(child)) if v and v not in inner]
-            inner.update(child.outputs)
-        found += [value for value in graph.outputs if value not in inner]
-    return found
-
-
 def _belongs_to_code(value: ir.Value, embed_all: bool) -> bool:
     import onnx_ir as ir
 
@@ -130,15 +107,9 @@ def _shape_constant(node: ir.Node, shapes: dict[ir.Value, Shape]) -> dict[ir.Val
 
 
 def _rename(proto: onnx.NodeProto, names: dict[str, str]) -> None:
-    """Rename the values of a node, and the values that its bodies take from outside."""
+    """Rename the values of a node."""
     proto.input[:] = [names.get(name, name) for name in proto.input]
     proto.output[:] = [names.get(name, name) for name in proto.output]
-    for attribute in proto.attribute:
-        for graph in (attribute.g, *attribute.graphs):
-            for child in graph.node:
-                _rename(child, names)
-            for output in graph.output:
-                output.name = names.get(output.name, output.name)
 
 
 def _tensor(value: ir.Value, name: str, shape: Shape | None) -> onnx.TensorProto:

@@ -17,7 +17,6 @@ CAUSES = {
     "optional": "it takes or makes an optional; use tensors",
     "string": "it takes or makes strings; convert them before the model",
     "random": "it draws random numbers; pass them to the model as an input",
-    "control flow": "its bodies cannot be written as loops of fixed length; unroll it",
     "shape": "the shape of a result depends on the data; give the input that decides it by "
     "input_values (--input-value), or use an operator of fixed shape",
     "open": "it has no code for open extents; give them by input_shapes",

@@ -6,13 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from ..read.words import first_line
-from .one_node import results, subgraphs
+from .one_node import results
 from .refused import refuse
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-_CONTROL_FLOW = ("If", "Loop", "Scan", "SequenceMap")
 _RANDOM = (
     "Bernoulli",
     "Multinomial",
@@ -43,10 +42,6 @@ def check_supported(node: ir.Node) -> None:
         raise refuse(node, "random")
     if node.op_type == "ImageDecoder":
         raise refuse(node, "image")
-    for graph in subgraphs(node):
-        for child in graph:
-            if child.op_type in _RANDOM:
-                raise refuse(node, "random", f"operator {child.op_type} in its body")
     for value in values:
         if value.dtype is None:
             raise refuse(node, "dtype", f"value {value.name!r} has none")
@@ -64,8 +59,6 @@ def reason_of(error: Exception) -> str:
     return first_line(error).partition(" (while lowering ")[0]
 
 
-def cause_of(node: ir.Node, reason: str) -> str:
+def cause_of(reason: str) -> str:
     """Return the cause for which no code could be generated."""
-    if node.op_type in _CONTROL_FLOW:
-        return "control flow"
     return "dtype" if re.search(r"dtype|elem(ent)?[ _]type", reason) else "unknown"

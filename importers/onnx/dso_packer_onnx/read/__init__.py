@@ -15,8 +15,10 @@ from packer.files.text import shown_path
 from runtime.error import shown
 from runtime.serial.mapped_file import map_file, reason_of
 
+from .bodies import bodies_of as bodies_of
 from .equations import MOST
 from .equations import conditions_of as conditions_of
+from .extents import take_extents as take_extents
 from .fixed_inputs import fix_inputs as fix_inputs
 from .graphs import Graphs
 from .matmul_bits import expand_matmul_bits

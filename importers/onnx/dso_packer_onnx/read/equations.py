@@ -7,7 +7,7 @@ the model, which then have seq for both, and each call checks it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,11 +39,17 @@ class Conditions(NamedTuple):
     equations: tuple[Equation, ...]
 
 
-def put_conditions(model: ir.Model, bounds: Mapping[str, int]) -> None:
-    """Find the conditions of a model with shapes, and use the bounds in its shapes."""
+def put_conditions(
+    model: ir.Model, bounds: Mapping[str, int], equal: Sequence[tuple[Extent, Extent, str]]
+) -> None:
+    """Find the conditions of a model with shapes, and use the bounds in its shapes.
+
+    `equal` are symbols whose values must be equal, each pair with the node that needs it.
+    """
     import onnx_ir as ir
 
     found = {(one.one, one.other): one for one in _equations(model.graph)}
+    found |= {(other, one): Equation(other, one, where) for one, other, where in equal}
     most = dict(bounds)
     for (one, other), _ in [*found.items()]:
         bound = _bound(one, other) or _bound(other, one)

@@ -7,17 +7,16 @@ graph computes is known wherever its inputs are, and an error names the node.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from runtime.error import shown
 
 from .agreement import LIKE_INPUT, axis_out_of_range, disagreement
 from .evaluate import MOST_VALUES, evaluate
-from .loops import invariant_types, with_carried_types
 from .open_shapes import advice, may_declare
 from .tensors import check_extents, check_type
-from .types import Shape, Type, captured_values, dtype_name, fit, graphs_of, merged
+from .types import Shape, Type, dtype_name, fit, merged
 from .words import first_line, name_of_node, refusal, shape_text
 
 if TYPE_CHECKING:
@@ -42,6 +41,10 @@ class Inference:
         What messages call the model.
     inputs : mapping of str to Shape
         The shape of each input.
+    is_open : bool
+        Whether an extent is open, so that declared numbers may be right for some calls only.
+    complete : callable
+        Gives the shape of an output whose extents data decides; None if they are not known.
 
     Attributes
     ----------
@@ -49,15 +52,21 @@ class Inference:
         The `Type` of each value of the main graph.
     constants : dict
         The numpy array of each small value that is the same in every call.
-    inner : dict
-        For a node with subgraphs, its NodeProto with the types in them.
     """
 
-    def __init__(self, model: ir.Model, source: str, inputs: Mapping[str, Shape]) -> None:
+    def __init__(
+        self,
+        model: ir.Model,
+        source: str,
+        inputs: Mapping[str, Shape],
+        is_open: bool,
+        complete: Callable[[ir.Node, int, Inference], Shape | None],
+    ) -> None:
         self.types: dict[ir.Value, Type] = {}
         self.constants: dict[ir.Value, numpy.ndarray[Any, Any]] = {}
-        self.inner: dict[ir.Node, Any] = {}
         self._model, self._source = model, source
+        self._is_open, self._complete = is_open, complete
+        self._born: set[ir.Node] = set()  # nodes whose data decides the shape of a result
         for value in model.graph.inputs:
             self.types[value] = Type(int(value.dtype), inputs[value.name])
         for value in model.graph.initializers.values():
@@ -73,15 +82,10 @@ class Inference:
         node: if its inputs do not fit it, if an output is not what the model declares, is too
         large, is not a tensor, or has no known shape.
         """
-        captured = list(captured_values(node))
-        if node.op_type == "Loop" and not node.domain:
-            proto = with_carried_types(node, proto, self.types)
         text = axis_out_of_range(node, self.types)
         if text:
             raise self._refusal(node, text)
-        found = self._infer(node, proto, captured)
-        if node.op_type == "Loop" and not node.domain:
-            found |= invariant_types(node, self.inner[node], self.types)
+        found = self._infer(node, proto)
         computed = evaluate(node, proto, self.types, self.constants, found)
         for value, array in computed.items():
             found[value.name] = Type(found[value.name].dtype, tuple(array.shape))
@@ -91,10 +95,10 @@ class Inference:
                 type_ = found.get(value.name)
                 self.types[value] = self._agreed(node, value, type_, declared)
         text = disagreement(node, self.types, self.constants)
-        if text:
+        if text and node not in self._born:  # a call compares them
             raise self._refusal(node, text)
 
-    def _infer(self, node: ir.Node, proto: Any, captured: list[ir.Value]) -> dict[str, Type]:
+    def _infer(self, node: ir.Node, proto: Any) -> dict[str, Type]:
         import onnx
         from onnx.onnx_cpp2py_export import shape_inference
 
@@ -103,7 +107,7 @@ class Inference:
             model.opset_import.add(domain=domain, version=version)
         # ONNX's inference wants scalars here; its definition of AffineGrid gives one element.
         as_scalars = node.op_type == "Range" and not node.domain
-        self._add_inputs(model.graph, [*node.inputs, *captured], as_scalars)
+        self._add_inputs(model.graph, [*node.inputs], as_scalars)
         model.graph.name = "g"
         model.graph.node.append(proto)
         for value in node.outputs:
@@ -117,8 +121,6 @@ class Inference:
                 return {}  # the definition as a function has a gap
             raise self._refusal(node, f"{_reason(error)}; {self._inputs_text(node)}") from error
         inferred = onnx.ModelProto.FromString(made)
-        if next(graphs_of(node), None) is not None:
-            self.inner[node] = inferred.graph.node[0]
         known = [one for one in inferred.graph.output if one.type.WhichOneof("value")]
         return {one.name: self._type(node, one) for one in known}
 
@@ -175,10 +177,14 @@ class Inference:
             text = f"{where}: its type and shape are unknown, {advice(node, self.constants)}"
             raise self._refusal(node, text)
         dtype, shape = found
+        if node.op_type == "Expand" and node.inputs[1] not in self.constants:
+            shape = None  # ONNX takes the data to fit the input; a call compares them
         if declared is not None:
             if dtype != declared.dtype:
                 text = f"{where}: type, expected {dtype_name(declared.dtype)} as declared, found"
                 raise self._refusal(node, f"{text} {dtype_name(dtype)}")
+            if self._is_open and len(shape or ()) == len(declared.shape or ()):
+                declared = Type(dtype, None)  # exporters declare the extents of an example
             if not fit(shape, declared.shape):
                 text = f"{where}: shape, expected {shape_text(declared.shape)} as declared, found"
                 raise self._refusal(node, f"{text} {shape_text(shape)}")
@@ -187,6 +193,11 @@ class Inference:
         if is_declarable and (shape is None or None in shape):
             wanted = self._wanted(value, all_declared)
             shape = merged(shape, wanted) if fit(shape, wanted) else shape
+        if shape is None or None in shape:
+            born = self._complete(node, node.outputs.index(value), self)
+            if born is not None:
+                self._born.add(node)
+                shape = born
         if shape is None or None in shape:
             text = f"{where}: shape, expected one that follows from the inputs, found"
             raise self._refusal(node, f"{text} {shape_text(shape)}; {advice(node, self.constants)}")

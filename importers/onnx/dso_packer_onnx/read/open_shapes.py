@@ -41,7 +41,7 @@ _DECIDING = {
     "ReduceSumSquare": (1,),
 }
 # Each call compares the declared length with the real one: see `lower.counts`.
-_CHECKED = {"Compress", "Loop", "NonMaxSuppression", "NonZero", "Slice", "Unique"}
+_CHECKED = {"Compress", "NonMaxSuppression", "NonZero", "Slice", "Unique"}
 
 
 _END = "end the model before this node, at its inputs (onnx.utils.extract_model)"

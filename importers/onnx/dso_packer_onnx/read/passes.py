@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packer import ExportError
 
 from ..extent import Extent, symbols_of, value_at
+from .births import Births, MeetingError
+from .branches import take_branch
 from .constants import OpenElements
+from .flow import KEY, KINDS, put_types, run_bodies
 from .infer import Inference
-from .loops import take_branch
 from .types import Shape, Type, known_extents
 from .words import refusal
 
 if TYPE_CHECKING:
+    import numpy
     import onnx_ir as ir
 
     from .input_shapes import Given
@@ -38,6 +41,13 @@ _THIRD = (
 _MOST_SYMBOLS = len(_SAMPLES[0][0])
 
 
+class Seed(NamedTuple):
+    """The elements of a small input in each sample, and which of them can differ."""
+
+    arrays: Sequence[numpy.ndarray[Any, Any]]
+    is_open: numpy.ndarray[Any, Any]
+
+
 class Passes:
     """The inference of a model for each sample of its open extents.
 
@@ -50,7 +60,11 @@ class Passes:
     changed : bool
         Whether shapes of inputs are others than the declared ones.
     samples : list
-        Values of the open extents.
+        Values of the open extents; new symbols get values in them too.
+    births : Births
+        The symbols whose values the data decides.
+    seeds : mapping of str to Seed, optional
+        The elements of small inputs that the samples decide.
     """
 
     def __init__(
@@ -59,12 +73,26 @@ class Passes:
         inputs: Mapping[str, tuple[Extent, ...]],
         changed: bool,
         samples: list[Sample],
+        births: Births,
+        seeds: Mapping[str, Seed] | None = None,
     ) -> None:
         self.inputs, self.samples, self._changed = inputs, samples, changed
+        self.births = births
         self._model = model
-        self.all = [self._begun(sample) for sample in samples]
+        self.all = [self._begun(sample, number) for number, sample in enumerate(samples)]
         self.open = OpenElements()
+        self._put_seeds(seeds or {})
         self._run()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The open extents of the inputs."""
+        return symbols_of(extent for shape in self.inputs.values() for extent in shape)
+
+    @property
+    def source(self) -> str:
+        """The name of the model in messages."""
+        return str(self._model.meta.get("source", "model"))
 
     @property
     def shapes(self) -> dict[ir.Value, list[Shape]]:
@@ -76,24 +104,66 @@ class Passes:
         import onnx_ir as ir
 
         for values in _THIRD:
-            sample = dict(zip(self.samples[0], values, strict=False))
-            one, declared = self._begun(sample), self._declared(sample)
+            sample = dict(zip(self.names, values, strict=False))
+            one, declared = self._begun(sample, len(self.all)), self._declared(sample)
             try:
                 for node in self._model.graph:
-                    one.step(node, ir.serde.serialize_node(node), declared)
+                    if KEY in node.meta:
+                        put_types(node, one, self.births, sample, len(self.all))
+                    else:
+                        one.step(node, ir.serde.serialize_node(node), declared)
             except ExportError:
                 continue
+            self.births.fill(one, sample)
             self.all.append(one)
             self.samples.append(sample)
             return
 
-    def _begun(self, sample: Sample) -> Inference:
-        source = self._model.meta.get("source", "model")
+    def step(self, node: ir.Node) -> None:
+        """Infer a node that was put in before the current one."""
+        import onnx_ir as ir
+
+        proto = ir.serde.serialize_node(node)
+        for one in self.all:
+            one.step(node, proto, {})
+        self.open.step(node, proto, [one.constants for one in self.all])
+
+    def constant(self, name: str, numbers: Sequence[int]) -> ir.Value:
+        """Return a new weight of the model with int64 numbers."""
+        import numpy
+        import onnx_ir as ir
+
+        array = numpy.array(numbers, numpy.int64)
+        value = ir.Value(
+            name=name,
+            type=ir.TensorType(ir.DataType.INT64),
+            shape=ir.Shape(array.shape),
+            const_value=ir.Tensor(array, name=name),
+        )
+        self._model.graph.register_initializer(value)
+        for one in self.all:
+            one.types[value] = Type(int(ir.DataType.INT64), array.shape)
+            one.constants[value] = array
+        return value
+
+    def _begun(self, sample: Sample, number: int) -> Inference:
         bound = {key: _bound(shape, sample) for key, shape in self.inputs.items()}
-        return Inference(self._model, source, bound)
+
+        def complete(node: ir.Node, index: int, one: Inference) -> Shape | None:
+            return self.births.complete(node, index, one, sample, number)
+
+        return Inference(self._model, self.source, bound, len(self.samples) > 1, complete)
 
     def _declared(self, sample: Sample) -> dict[ir.Value, Type]:
         return {} if self._changed else _declared(self._model, sample)
+
+    def _put_seeds(self, seeds: Mapping[str, Seed]) -> None:
+        for value in self._model.graph.inputs:
+            seed = seeds.get(str(value.name))
+            if seed is not None:
+                self.open.elements[value] = seed.is_open
+                for one, array in zip(self.all, seed.arrays, strict=True):
+                    one.constants[value] = array
 
     def _run(self) -> None:
         """Infer all nodes, for each sample; decided branches are taken."""
@@ -101,7 +171,10 @@ class Passes:
 
         declared = [self._declared(sample) for sample in self.samples]
         for node in self._model.graph:  # it goes on with nodes that are put in after this one
-            if self._take_branch(node):
+            if KEY in node.meta or self._take_branch(node):
+                continue
+            if node.op_type in KINDS and not node.domain:
+                run_bodies(node, self)
                 continue
             proto = ir.serde.serialize_node(node)
             for one, sample, known in zip(self.all, self.samples, declared, strict=True):
@@ -110,6 +183,9 @@ class Passes:
                 except ExportError as error:
                     if len(self.all) == 1:
                         raise
+                    meeting = self.births.meeting(node, one, sample)
+                    if meeting is not None:
+                        raise MeetingError(meeting) from error
                     values = ", ".join(f"{name} = {value}" for name, value in sample.items())
                     text = f"{error.message}; this is with {values}"
                     raise ExportError(text, path=error.path) from None
@@ -130,13 +206,15 @@ class Passes:
         return True
 
 
-def samples_of(inputs: Mapping[str, tuple[Extent, ...]], source: str) -> list[list[Sample]]:
+def samples_of(
+    inputs: Mapping[str, tuple[Extent, ...]], source: str, *, has_births: bool
+) -> list[list[Sample]]:
     """Return values of the open extents: pairs of samples, in none of which a value is twice."""
     names = symbols_of(extent for shape in inputs.values() for extent in shape)
     if len(names) > _MOST_SYMBOLS:
         text = f"the inputs have {len(names)} open extents, expected at most {_MOST_SYMBOLS}"
         raise refusal(source, f"{text}: {', '.join(names)}; give some of them by input_shapes")
-    if not names:
+    if not names and not has_births:
         return [[{}]]
     return [[dict(zip(names, values, strict=False)) for values in pair] for pair in _SAMPLES]
 

@@ -10,19 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packer import ExportError
 from runtime.error import shown
 
 from ..extent import Extent, flattened, parsed, product, value_at, written
 from ..quiet import quiet
+from . import flow
+from .births import Births, Meeting, MeetingError, NeedsSamplesError
 from .constants import put_constants
 from .equations import MOST, put_conditions
 from .exact import register_exact
+from .extents import put_extents
 from .input_shapes import input_shapes
-from .passes import Passes, Sample, samples_of, value_of
-from .types import Shape, graphs_of, known_extents
+from .passes import Passes, Sample, Seed, samples_of, value_of
+from .types import Shape, known_extents
 from .words import name_of_node, refusal, shape_text
 
 if TYPE_CHECKING:
@@ -58,9 +61,39 @@ def with_shapes(
     source = model.meta.get("source", "model")
     inputs, changed = input_shapes(model, shapes or {}, source)
     made, passes = _inferred(model, inputs, changed, source)
-    put_conditions(made, model.meta.get(MOST, {}))
+    put_extents(made, passes.births)
+    put_conditions(made, model.meta.get(MOST, {}), passes.births.equal)
     put_constants(made, passes.all, passes.open)
     return made
+
+
+def shape_body(
+    model: ir.Model,
+    inputs: Mapping[str, tuple[Extent, ...]],
+    samples: list[Sample],
+    outer: Passes,
+    seeds: Mapping[str, ir.Value],
+) -> tuple[ir.Model, Passes]:
+    """Give the model of a body shapes, by the samples of the model around it.
+
+    `seeds` are the outer values of small inputs whose elements are known in each sample. Its
+    outputs without the numbers of new symbols are in its metadata.
+    """
+    import numpy
+
+    given = {}
+    for name, value in seeds.items():
+        arrays = [one.constants[value] for one in outer.all]
+        is_open = outer.open.elements.get(value, numpy.ones(arrays[0].shape, bool))
+        given[name] = Seed(arrays, is_open)
+    model, passes = _with_births(model, inputs, True, samples, outer.births.number, given)
+    births = passes.births
+    _put_types(model, passes, outer.source)
+    model.meta["results"] = [*model.graph.outputs]
+    put_extents(model, births)
+    put_conditions(model, {}, births.equal)
+    put_constants(model, passes.all, passes.open)
+    return model, passes
 
 
 def _inferred(
@@ -70,11 +103,24 @@ def _inferred(
 
     Raises the error of the first ones if it takes none.
     """
+    try:
+        return _first(model, inputs, changed, source, has_births=False)
+    except NeedsSamplesError:
+        return _first(model, inputs, changed, source, has_births=True)
+
+
+def _first(
+    model: ir.Model,
+    inputs: Mapping[str, tuple[Extent, ...]],
+    changed: bool,
+    source: str,
+    *,
+    has_births: bool,
+) -> tuple[ir.Model, Passes]:
     refused: ExportError | None = None
-    for samples in samples_of(inputs, source):
-        made = model.clone()
+    for number, samples in enumerate(samples_of(inputs, source, has_births=has_births)):
         try:
-            passes = Passes(made, inputs, changed, samples)
+            made, passes = _with_births(model, inputs, changed, samples, number)
             _put_types(made, passes, source)
         except ExportError as error:
             refused = refused or error
@@ -82,6 +128,33 @@ def _inferred(
         return made, passes
     assert refused is not None
     raise refused
+
+
+def _with_births(
+    model: ir.Model,
+    inputs: Mapping[str, tuple[Extent, ...]],
+    changed: bool,
+    samples: list[Sample],
+    number: int,
+    seeds: Mapping[str, Seed] | None = None,
+) -> tuple[ir.Model, Passes]:
+    """Infer a copy of a model; symbols that must be equal get equal values."""
+    extents = [extent for shape in inputs.values() for extent in shape]
+    equal: list[Meeting] = []
+    while True:
+        made, given = model.clone(), [dict(sample) for sample in samples]
+        births = Births(extents, number, len(samples) > 1, equal)
+        try:
+            return made, Passes(made, inputs, changed, given, births, seeds)
+        except MeetingError as error:
+            if error.meeting.symbol in (one.symbol for one in equal):
+                raise refusal(str(model.meta.get("source", "model")), _unequal(error)) from error
+            equal.append(error.meeting)
+
+
+def _unequal(error: MeetingError) -> str:
+    symbol, other, where = error.meeting
+    return f"{where}: extents {symbol} and {other}, expected shapes that fit"
 
 
 def _put_types(model: ir.Model, passes: Passes, source: str) -> None:
@@ -96,7 +169,7 @@ def _put_types(model: ir.Model, passes: Passes, source: str) -> None:
     found, guesses = passes.shapes, False
     while True:
         if len(passes.all) > 1:
-            _calculate(model, known)
+            _calculate(model, known, has_births=bool(passes.births.of))
         before = len(known)
         for value, sizes in found.items():
             shape = known.get(value) or _shape(value, sizes, passes, guesses)
@@ -104,18 +177,37 @@ def _put_types(model: ir.Model, passes: Passes, source: str) -> None:
                 value.shape = known[value] = shape
         if len(known) == len(found):
             break
+        if passes.births.of and len(known) > before:
+            continue  # what follows from new symbols is calculated before anything is guessed
+        if passes.births.of and _force(passes, known):
+            continue
         if not guesses and len(passes.all) > 1:
             passes.add()
             found, guesses = passes.shapes, True
-        elif len(known) == before:
+        elif len(known) == before and not _force(passes, known):
             value = next(value for value in found if value not in known)
             raise _symbolic_refusal(value, found[value], passes.samples, source)
-    for node, proto in passes.all[0].inner.items():
-        _put_inner_types(node, proto)
 
 
-def _calculate(model: ir.Model, known: Mapping[ir.Value, ir.Shape]) -> None:
-    """Let onnx_shape_inference calculate with the open extents, from what is known already."""
+def _force(passes: Passes, known: Mapping[ir.Value, ir.Shape]) -> bool:
+    """Let nodes find the extents of their results whose inputs have shapes; True if some can."""
+    if len(passes.all) == 1:
+        return False
+    nodes = {value.producer(): None for value in passes.shapes if value not in known}
+    ready = [
+        node
+        for node in nodes
+        if node is not None and all(one is None or one in known for one in node.inputs)
+    ]
+    forced = [node for node in ready if passes.births.force(node, passes)]
+    return bool(forced)
+
+
+def _calculate(model: ir.Model, known: Mapping[ir.Value, ir.Shape], *, has_births: bool) -> None:
+    """Let onnx_shape_inference calculate with the open extents, from what is known already.
+
+    It relates its own symbols to known ones, which takes minutes for hundreds of new symbols.
+    """
     import onnx_shape_inference
 
     register_exact()
@@ -123,7 +215,7 @@ def _calculate(model: ir.Model, known: Mapping[ir.Value, ir.Shape]) -> None:
     for value in (*model.graph.inputs, *values):
         value.shape = known.get(value)
     with quiet("onnx_shape_inference"):
-        onnx_shape_inference.infer_symbolic_shapes(model)
+        onnx_shape_inference.infer_symbolic_shapes(model, adopt_declared_symbols=not has_births)
 
 
 def _shape(
@@ -137,7 +229,8 @@ def _shape(
 
     if len({len(shape) for shape in found}) > 1:
         return None
-    calculated = known_extents(value.shape) or ()
+    found_by = flow.calculated(value)
+    calculated = found_by if found_by is not None else known_extents(value.shape) or ()
     producer = value.producer()
     read = producer.inputs if producer is not None else ()
     nearby = [e for one in read if one is not None for e in known_extents(one.shape) or (None,)]
@@ -145,10 +238,16 @@ def _shape(
         one in passes.open.elements for one in read
     )
     extents: list[Extent] = []
+    born = passes.births.of.get(value, ())
     for axis, sizes in enumerate(zip(*found, strict=False)):
+        symbol = born[axis] if axis < len(born) else None
+        if symbol:
+            extents.append(symbol)
+            continue
         likely = calculated[axis] if axis < len(calculated) else None
         may_guess = guesses or is_fixed or len(passes.samples) == 1
-        extent = _extent(likely, nearby if may_guess else None, sizes, passes.samples)
+        around = nearby if may_guess else None
+        extent = _extent(likely, around, sizes, passes.samples, passes.names)
         if extent is None:
             return None
         extents.append(extent)
@@ -160,6 +259,7 @@ def _extent(
     nearby: Sequence[Extent | None] | None,
     sizes: tuple[int | None, ...],
     samples: Sequence[Sample],
+    names: Sequence[str],
 ) -> Extent | None:
     """Return the extent that has some sizes for the samples: of `nearby` ones, or a product."""
     if calculated is not None and _fits(calculated, sizes, samples):
@@ -169,7 +269,9 @@ def _extent(
     if len({*sizes}) == 1:
         return sizes[0] or 0
     texts = (one for one in nearby if isinstance(one, str))
-    fitting = (one for one in (*texts, *_products(sizes, samples)) if _fits(one, sizes, samples))
+    fitting = (
+        one for one in (*texts, *_products(sizes, samples, names)) if _fits(one, sizes, samples)
+    )
     found = next(fitting, None)
     return None if found is None else product([found])
 
@@ -178,9 +280,10 @@ def _fits(extent: Extent, sizes: tuple[int | None, ...], samples: Sequence[Sampl
     return tuple(value_of(extent, sample) for sample in samples) == sizes
 
 
-def _products(sizes: tuple[int | None, ...], samples: Sequence[Sample]) -> Iterator[Extent]:
+def _products(
+    sizes: tuple[int | None, ...], samples: Sequence[Sample], names: Sequence[str]
+) -> Iterator[Extent]:
     """Yield multiples of products of open extents, simple ones first."""
-    names = sorted(samples[0])
     for count in range(1, _MOST_FACTORS + 1):
         for factors in combinations_with_replacement(names, count):
             whole = product(factors)
@@ -200,25 +303,3 @@ def _symbolic_refusal(
     )
     text = f"{where}: output {shown(value.name)}, expected a shape that follows from the open"
     return refusal(source, f"{text} extents, found {found}; give them by input_shapes instead")
-
-
-def _put_inner_types(node: ir.Node, proto: Any) -> None:
-    """Put the types that were inferred in subgraphs into their values."""
-    import onnx_ir as ir
-
-    graphs = [
-        graph
-        for attribute in proto.attribute
-        for graph in ([attribute.g] if attribute.HasField("g") else attribute.graphs)
-    ]
-    for graph, found in zip(graphs_of(node), graphs, strict=True):
-        types = {one.name: one.type for one in [*found.value_info, *found.input, *found.output]}
-        inner = {one.name: one for one in graph.inputs}
-        inner |= {value.name: value for one in graph for value in one.outputs}
-        for key, value in inner.items():
-            type_ = types.get(key)
-            if type_ is not None and type_.HasField("tensor_type"):
-                value.type = ir.from_proto(type_).type
-                value.shape = ir.from_proto(type_).shape
-        for one, made in zip(graph, found.node, strict=True):
-            _put_inner_types(one, made)

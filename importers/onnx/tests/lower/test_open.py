@@ -290,16 +290,6 @@ def test_extents_that_small_pictures_have_in_common_are_calculated(tmp_path: Pat
     np.testing.assert_array_equal(load(proto, tmp_path)["main"](given["x"]).numpy(), expected)
 
 
-def test_an_if_whose_condition_follows_from_an_extent_is_refused_by_name() -> None:
-    """Equal answers for the extents that were tried do not decide it."""
-    text = "(float[a, b] x) => (float[p, q] y) <int64 most = {100000}> { n = Size (x)"
-    branches = "then_branch = g1 () => (float[a, b] t) { t = Neg (x) }, else_branch = g2 ()"
-    branches += " => (float[a, b] u) { u = Abs (x) }"
-    text += f" c = Greater (n, most) y = If (c) <{branches}> }}"
-    with pytest.raises(packer.ExportError, match="If"):
-        packer.from_onnx(model_of(text))
-
-
 def test_names_that_are_no_identifiers_become_some(tmp_path: Path) -> None:
     """Axes without a name too; equal names stay equal."""
     shapes = {"x": ("batch size", None), "z": ("batch size", "1st")}

@@ -13,7 +13,7 @@ from ...dtypes import c_type
 from ...operator import Operator
 from ..one_node import results
 from ..refused import refuse
-from . import movement, reductions, values, windows
+from . import chosen, movement, reductions, scatter, values, windows
 from .elements import elementwise
 from .parts import given
 from .scalar import scalar_in_c
@@ -54,8 +54,10 @@ def _view(node: ir.Node) -> Operator:
 _VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
 _RULES: dict[str, Callable[[ir.Node], Operator]] = {
     **dict.fromkeys(_VIEWS, _view),
+    **chosen.RULES,
     **movement.RULES,
     **reductions.RULES,
+    **scatter.RULES,
     **values.RULES,
     **windows.RULES,
 }

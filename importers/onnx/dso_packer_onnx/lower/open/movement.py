@@ -147,6 +147,32 @@ def _split(node: ir.Node) -> Operator:
     return operator(node, body, [value])
 
 
+def cut_axis(node: ir.Node, numbers: Numbers, index: int, axis: int, extent: Extent) -> str:
+    """Return C that finds where a Slice begins on an axis, its step, and how many it takes."""
+    step = "INT64_C(1)" if input_of(node, 4) is None else numbers.at(4, index)
+    low = f"step{axis} < 0 ? -1 : 0"
+    high = f"step{axis} < 0 ? extent{axis} - 1 : extent{axis}"
+    body = (
+        f"  const int64_t extent{axis} = {in_c(extent)}, step{axis} = {step};\n"
+        f"  if (step{axis} == 0 || step{axis} == INT64_MIN)\n"
+        f'    return dso_outside("Slice: step", 1, INT64_MAX, step{axis});\n'
+        f"  const int64_t low{axis} = {low}, high{axis} = {high};\n"
+        f"  int64_t a{axis} = {numbers.at(1, index)}, b{axis} = {numbers.at(2, index)};\n"
+    )
+    for end in (f"a{axis}", f"b{axis}"):
+        body += (
+            f"  if ({end} < 0) {end} += extent{axis};\n"
+            f"  if ({end} < low{axis}) {end} = low{axis};\n"
+            f"  if ({end} > high{axis}) {end} = high{axis};\n"
+        )
+    body += (
+        f"  int64_t count{axis} = step{axis} < 0 ? a{axis} - b{axis} : b{axis} - a{axis};\n"
+        f"  count{axis} = count{axis} <= 0 ? 0 : (count{axis} - 1) / "
+        f"(step{axis} < 0 ? -step{axis} : step{axis}) + 1;\n"
+    )
+    return body
+
+
 def _slice(node: ir.Node) -> Operator:
     value, (out,) = given(node, 0), results(node)
     shape, made = shape_of(value), shape_of(out)
@@ -158,27 +184,7 @@ def _slice(node: ir.Node) -> Operator:
     steps, of_axes, body = ["1"] * len(shape), strides(shape), ""
     starts = ["0"] * len(shape)
     for index, axis in enumerate(axis % len(shape) for axis in axes):
-        step = "INT64_C(1)" if input_of(node, 4) is None else numbers.at(4, index)
-        low = f"step{axis} < 0 ? -1 : 0"
-        high = f"step{axis} < 0 ? extent{axis} - 1 : extent{axis}"
-        body += (
-            f"  const int64_t extent{axis} = {in_c(shape[axis])}, step{axis} = {step};\n"
-            f"  if (step{axis} == 0 || step{axis} == INT64_MIN)\n"
-            f'    return dso_outside("Slice: step", 1, INT64_MAX, step{axis});\n'
-            f"  const int64_t low{axis} = {low}, high{axis} = {high};\n"
-            f"  int64_t a{axis} = {numbers.at(1, index)}, b{axis} = {numbers.at(2, index)};\n"
-        )
-        for end in (f"a{axis}", f"b{axis}"):
-            body += (
-                f"  if ({end} < 0) {end} += extent{axis};\n"
-                f"  if ({end} < low{axis}) {end} = low{axis};\n"
-                f"  if ({end} > high{axis}) {end} = high{axis};\n"
-            )
-        body += (
-            f"  int64_t count{axis} = step{axis} < 0 ? a{axis} - b{axis} : b{axis} - a{axis};\n"
-            f"  count{axis} = count{axis} <= 0 ? 0 : (count{axis} - 1) / "
-            f"(step{axis} < 0 ? -step{axis} : step{axis}) + 1;\n"
-        )
+        body += cut_axis(node, numbers, index, axis, shape[axis])
         expected = in_c(made[axis])
         body += refuse_if(
             node, f"count{axis} != {expected}", f"elements of axis {axis}", expected, f"count{axis}"
@@ -193,7 +199,7 @@ def _slice(node: ir.Node) -> Operator:
     return operator(node, body + nest(made, copy), numbers.inputs)
 
 
-def _index(node: ir.Node, text: str, extent: Extent, what: str) -> str:
+def index_in_c(node: ir.Node, text: str, extent: Extent, what: str) -> str:
     """Return statements that set `k` to an index, which may count from the end."""
     end = in_c(extent)
     return (
@@ -209,7 +215,7 @@ def _gather(node: ir.Node) -> Operator:
     shape = shape_of(data)
     axis = attribute(node, "axis", 0) % len(shape)
     inner, count = count_in_c(shape[axis + 1 :]), count_in_c(shape_of(indices))
-    body = _index(node, "x1[i1]", shape[axis], "index")
+    body = index_in_c(node, "x1[i1]", shape[axis], "index")
     body += (
         f"    memcpy(y0 + (i0 * {count} + i1) * {inner}, "
         f"x0 + (i0 * {in_c(shape[axis])} + k) * {inner}, (size_t)({inner}) * sizeof *y0);\n"
@@ -236,7 +242,7 @@ def _gather_elements(node: ir.Node) -> Operator:
         for other in range(len(shape))
         if other != axis and made[other] != shape[other]
     )
-    loop = _index(node, f"x1[{at}]", shape[axis], "index")
+    loop = index_in_c(node, f"x1[{at}]", shape[axis], "index")
     loop += f"    y0[{at}] = x0[{place(strides(shape), inside)}];\n"
     return operator(node, body + nest(made, loop), [data, indices])
 
@@ -255,7 +261,7 @@ def _gather_nd(node: ir.Node) -> Operator:
         body = f"    int64_t from = {entry} * {count_in_c(shape[first:])};\n"
     for column in range(columns):
         extent, step = shape[first + column], in_c(steps[first + column])
-        index = _index(node, f"x1[i0 * {columns} + {column}]", extent, f"index {column}")
+        index = index_in_c(node, f"x1[i0 * {columns} + {column}]", extent, f"index {column}")
         body += f"    {{\n{index}    from += k * {step};\n    }}\n"
     body += f"    memcpy(y0 + i0 * {inner}, x0 + from, (size_t)({inner}) * sizeof *y0);\n"
     return operator(node, nest((product(tuples[:-1]),), body), [data, indices])

@@ -20,22 +20,28 @@ if TYPE_CHECKING:
     from ...operator import Operator
 
 
-def _range(node: ir.Node) -> Operator:
-    (out,) = results(node)
-    inputs = list(dict.fromkeys(inputs_of(node)))
+def range_length(node: ir.Node, made: ir.Value, inputs: list[ir.Value]) -> str:
+    """Return C that sets `length` to how many numbers a Range has."""
     start, limit, delta = (f"x{inputs.index(given(node, i))}[0]" for i in range(3))
-    type_, count = c_type(out), count_in_c(shape_of(out))
-    if type_ in ("float", "double"):
+    if c_type(made) in ("float", "double"):
         length = f"(int64_t)ceil(((double){limit} - (double){start}) / (double){delta})"
     else:
         length = (
             f"{delta} < 0 ? ((int64_t){start} - {limit} - {delta} - 1) / -(int64_t){delta}"
             f" : ((int64_t){limit} - {start} + {delta} - 1) / {delta}"
         )
-    body = (
+    return (
         f'  if ({delta} == 0) return dso_outside("Range: delta", 1, INT64_MAX, 0);\n'
         f"  int64_t length = {length};\n  if (length < 0) length = 0;\n"
     )
+
+
+def _range(node: ir.Node) -> Operator:
+    (out,) = results(node)
+    inputs = list(dict.fromkeys(inputs_of(node)))
+    start, _, delta = (f"x{inputs.index(given(node, i))}[0]" for i in range(3))
+    type_, count = c_type(out), count_in_c(shape_of(out))
+    body = range_length(node, given(node, 0), inputs)
     body += refuse_if(node, f"length != {count}", "elements", count, "length")
     element = f"    y0[i0] = ({type_})({start} + ({type_})i0 * {delta});\n"
     return operator(node, body + nest((product(shape_of(out)),), element), inputs)

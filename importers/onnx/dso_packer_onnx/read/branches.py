@@ -1,47 +1,11 @@
-"""Control flow whose shapes are known: Loops that keep the shapes they carry, and decided Ifs."""
+"""Branches whose condition is the same in every call."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-from .types import Type
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import onnx_ir as ir
-
-_CARRIED = 2  # the inputs of a Loop before the values that it carries; its body has as many
-
-
-def with_carried_types(node: ir.Node, proto: Any, types: Mapping[ir.Value, Type]) -> Any:
-    """Return the NodeProto of a Loop whose body gets values of the shapes of the first round."""
-    import onnx
-
-    made = onnx.NodeProto()
-    made.CopyFrom(proto)
-    body = next(one.g for one in made.attribute if one.name == "body")
-    for value, inner in zip(node.inputs[_CARRIED:], body.input[_CARRIED:], strict=False):
-        if value is not None:
-            dtype, shape = types[value]
-            inner.type.CopyFrom(onnx.helper.make_tensor_type_proto(dtype, shape))
-    return made
-
-
-def invariant_types(node: ir.Node, proto: Any, types: Mapping[ir.Value, Type]) -> dict[str, Type]:
-    """Return the types of a Loop's results that have the same shape after each round.
-
-    `proto` is the NodeProto with the types that were inferred in its body.
-    """
-    body = next(one.g for one in proto.attribute if one.name == "body")
-    found = {}
-    for index, value in enumerate(node.inputs[_CARRIED:]):
-        made = body.output[1 + index].type.tensor_type
-        if value is None or not made.HasField("shape"):
-            continue
-        extents = [d.dim_value if d.HasField("dim_value") else None for d in made.shape.dim]
-        if Type(made.elem_type, tuple(extents)) == types[value]:
-            found[node.outputs[index].name] = types[value]
-    return found
 
 
 def take_branch(graph: ir.Graph, node: ir.Node, condition: bool) -> None:

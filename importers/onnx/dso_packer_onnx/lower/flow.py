@@ -1,0 +1,30 @@
+"""Branches and loops: operators without a C function, whose bodies are functions of bytecode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..operator import Flow, Operator
+from ..read.flow import KEY, FlowNode
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+FUNCTIONS = "functions"  # in `ir.Node.meta`: the names of the bodies' functions
+
+
+def flow(node: ir.Node) -> Operator:
+    """Lower a ``dso.If`` or ``dso.Loop``, whose bodies have names."""
+    found: FlowNode = node.meta[KEY]
+    given = [index for index, value in enumerate(node.inputs) if value is not None]
+    number = {index: i for i, index in enumerate(given)}
+    made = Flow(
+        tuple(node.meta[FUNCTIONS]),
+        tuple(tuple(number[index] for index in indices) for indices in found.arguments),
+        found.num_carried,
+        has_rounds=0 in number,
+        has_condition=1 in number,
+    )
+    inputs = tuple(value for value in node.inputs if value is not None)
+    name = made.bodies[0]
+    return Operator(name, "", inputs, tuple(node.outputs), defines=found.born, flow=made)

@@ -1,0 +1,133 @@
+"""Nodes with open extents that choose elements: by conditions, or the greatest ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...dtypes import c_type
+from ...extent import in_c, product
+from ...operator import elements, shape_of
+from ..code import count_in_c, operator_of
+from ..guards import HELPER
+from ..one_node import results
+from .parts import attribute, given, indices_of, nest, operator, place, refuse_if, strides
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import onnx_ir as ir
+
+    from ...operator import Operator
+
+
+def _nonzero(node: ir.Node) -> Operator:
+    value, (out,) = given(node, 0), results(node)
+    shape, count = shape_of(value), in_c(shape_of(out)[1])
+    names = indices_of(len(shape))
+    rows = "".join(f" y0[{axis} * {count} + at] = {name};" for axis, name in enumerate(names))
+    rows = rows or " y0[at] = 0;"
+    more = refuse_if(node, f"at >= {count}", "elements that are true", count, "at + 1")
+    body = f"    if (x0[{place(strides(shape), names)}]) {{\n    {more}      {rows} at++;\n    }}\n"
+    body = "  int64_t at = 0;\n" + nest(shape, body)
+    body += refuse_if(node, f"at != {count}", "elements that are true", count, "at")
+    return operator(node, body, [value])
+
+
+def _compress(node: ir.Node) -> Operator:
+    data, chosen, (out,) = given(node, 0), given(node, 1), results(node)
+    shape = shape_of(data)
+    outer, length, inner = "1", count_in_c(shape), "1"
+    count = in_c(shape_of(out)[0])
+    if "axis" in node.attributes:
+        axis = attribute(node, "axis", 0) % len(shape)
+        outer, length = count_in_c(shape[:axis]), in_c(shape[axis])
+        inner, count = count_in_c(shape[axis + 1 :]), in_c(shape_of(out)[axis])
+    more = refuse_if(node, f"at >= {count}", "elements that are true", count, "at + 1")
+    whole = in_c(shape_of(chosen)[0])
+    body = (
+        "  int64_t at = 0;\n"
+        f"  for (int64_t i = 0; i < {whole} && i < {length}; i++) {{\n    if (!x1[i]) continue;\n"
+        f"  {more}"
+        f"    for (int64_t o = 0; o < {outer}; o++)\n"
+        f"      memcpy(y0 + (o * {count} + at) * {inner}, x0 + (o * {length} + i) * {inner}, "
+        f"(size_t)({inner}) * sizeof *y0);\n    at++;\n  }}\n"
+    )
+    body += refuse_if(node, f"at != {count}", "elements that are true", count, "at")
+    return operator(node, body, [data, chosen])
+
+
+_HEAP = """\
+/* Whether an element of a row is before another one in the result. */
+static inline int is_before(const TYPE *x, int64_t step, int64_t a, int64_t b) {
+  const TYPE one = x[a * step], other = x[b * step];
+  return one SIGN other || (one == other && a < b);
+}
+
+/* Let the last one of the result be at the beginning of the heap. */
+static inline void sink(const TYPE *x, int64_t step, int64_t *heap, int64_t size, int64_t at) {
+  const int64_t moved = heap[at];
+  for (int64_t next; (next = 2 * at + 1) < size; at = next) {
+    if (next + 1 < size && is_before(x, step, heap[next], heap[next + 1])) next++;
+    if (!is_before(x, step, moved, heap[next])) break;
+    heap[at] = heap[next];
+  }
+  heap[at] = moved;
+}
+"""
+_ROW = """\
+    const TYPE *x = x0 + i0 * N * STEP + i1;
+    int64_t *heap = workspace;
+    for (int64_t i = 0; i < K; i++) heap[i] = i;
+    for (int64_t i = K / 2; i-- > 0;) sink(x, STEP, heap, K, i);
+    for (int64_t i = K; K > 0 && i < N; i++)
+      if (is_before(x, STEP, i, heap[0])) {
+        heap[0] = i;
+        sink(x, STEP, heap, K, 0);
+      }
+    for (int64_t size = K; size > 0;) {
+      const int64_t best = heap[0], to = (i0 * K + --size) * STEP + i1;
+      heap[0] = heap[size];
+      sink(x, STEP, heap, size, 0);
+WRITE    }
+"""
+
+
+def _top(node: ir.Node) -> Operator:
+    """Keep the greatest elements of a row in a heap; it is sorted, which ONNX allows always."""
+    value, outputs = given(node, 0), results(node)
+    shape = shape_of(value)
+    axis = attribute(node, "axis", -1) % len(shape)
+    k, extent, step = in_c(shape_of(outputs[0])[axis]), in_c(shape[axis]), shape[axis + 1 :]
+    writes = {0: "x[best * STEP]", 1: "best"}
+    kept = [index for index, one in enumerate(node.outputs) if one in outputs]
+    text = "".join(f"      y{i}[to] = {writes[index]};\n" for i, index in enumerate(kept))
+    names = {
+        "WRITE": text,
+        "TYPE": c_type(value),
+        "SIGN": ">" if attribute(node, "largest", 1) else "<",
+        "STEP": f"({count_in_c(step)})",
+        "N": f"({extent})",
+        "K": f"({k})",
+    }
+    row, heap = _ROW, _HEAP
+    for name, code in names.items():
+        row = row.replace(name, code)
+        heap = heap.replace(name, code) if name in ("TYPE", "SIGN") else heap
+    body = refuse_if(node, f"{k} > {extent}", "k", extent, k)
+    body += nest((product(shape[:axis]), product(step)), row) + "  return 0;\n"
+    return operator_of(
+        "topk",
+        body,
+        [value],
+        outputs,
+        workspace=product((8, shape_of(outputs[0])[axis])) or 8,
+        before=HELPER + heap,
+        flops=elements(shape_of(value)),
+    )
+
+
+RULES: dict[str, Callable[[ir.Node], Operator]] = {
+    "Compress": _compress,
+    "NonZero": _nonzero,
+    "TopK": _top,
+}

@@ -1,0 +1,253 @@
+"""Branches and loops that run: each body is a model, which the node calls with what it reads.
+
+``If``, ``Loop`` and ``Scan`` become ``dso.If`` and ``dso.Loop``. The inputs of a body are what the
+loop carries and what the body captures; their extents have symbols of the body. The shape of a
+result is that of the bodies. An extent on which branches differ, or that rounds change, is a new
+symbol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..extent import Extent, expression_of, parsed, symbols_of, value_at, written
+from .bodies import Body, Symbols, make_body
+from .open_shapes import advice
+from .scan import loop_of_scan
+from .types import Type, captured_values, dtype_name, known_extents
+from .words import name_of_node, refusal, shape_text
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from .births import Births
+    from .infer import Inference
+    from .passes import Passes
+
+KEY = "flow"  # in `ir.Node.meta`
+KINDS = ("If", "Loop", "Scan")
+_ROUNDS, _CONDITION, _CARRIED = 0, 1, 2  # inputs of a Loop
+
+
+class FlowNode(NamedTuple):
+    """The bodies of a branch or a loop, and the shapes of its results."""
+
+    bodies: tuple[Body, ...]
+    arguments: tuple[tuple[int, ...], ...]  # as `Flow` has them
+    shapes: tuple[tuple[int, tuple[Extent, ...]], ...]  # of each result: data type and extents
+    # Where the symbols of these extents are found: an input's axis.
+    places: Mapping[str, tuple[ir.Value, int]]
+    born: tuple[str, ...]  # the symbols of results that data decides
+    num_carried: int = -1
+
+
+def run_bodies(node: ir.Node, passes: Passes) -> None:
+    """Replace a node that has bodies by one that runs them, and infer its results."""
+    graph = node.graph
+    assert graph is not None
+    if node.op_type == "Scan":
+        node = loop_of_scan(node, passes)
+    made = _branch(node, passes) if node.op_type == "If" else _loop(node, passes)
+    for one, sample, number in zip(passes.all, passes.samples, range(3), strict=False):
+        put_types(made, one, passes.births, sample, number)
+
+
+def put_types(
+    node: ir.Node, one: Inference, births: Births, sample: dict[str, int], number: int
+) -> None:
+    """Put the types of the results of a ``dso.If`` or ``dso.Loop``, for one sample."""
+    flow: FlowNode = node.meta[KEY]
+    sizes = {}
+    for symbol, (value, axis) in flow.places.items():
+        shape = one.types[value].shape or ()
+        sizes[symbol] = shape[axis] or 0
+    sizes |= {symbol: births.value(symbol, sample, number) for symbol in flow.born}
+    for value, (dtype, extents) in zip(node.outputs, flow.shapes, strict=True):
+        one.types[value] = Type(dtype, tuple(value_at(extent, sizes) for extent in extents))
+
+
+def _branch(node: ir.Node, passes: Passes) -> ir.Node:
+    captured = list(captured_values(node))
+    symbols = Symbols(passes)
+    bodies = [
+        make_body(node, node.attributes[name].as_graph(), [], captured, passes, symbols)
+        for name in ("then_branch", "else_branch")
+    ]
+    both = zip(*(body.results for body in bodies), strict=True)
+    shapes, born = [], []
+    for index, results in enumerate(both):
+        dtypes, ranks = {one.dtype for one in results}, {len(one.extents) for one in results}
+        if len(dtypes) > 1 or len(ranks) > 1:
+            found = " and ".join(
+                f"{dtype_name(one.dtype)} {shape_text(one.extents)}" for one in results
+            )
+            text = f"output {index}: expected branches of one type and rank, found {found}"
+            raise _refusal(node, passes, f"{text}; {advice(node, passes.all[0].constants)}")
+        extents: list[Extent] = []
+        for axis in range(ranks.pop()):
+            known = {body.known(index, axis) for body in bodies}
+            extent = known.pop()
+            if known or extent is None:
+                extent = passes.births.new()
+                born.append(extent)
+            extents.append(extent)
+        shapes.append((dtypes.pop(), tuple(extents)))
+    return _replace(node, "If", [node.inputs[0]], bodies, shapes, born, passes)
+
+
+def _loop(node: ir.Node, passes: Passes) -> ir.Node:
+    carried = [value for value in node.inputs[_CARRIED:] if value is not None]
+    captured = list(captured_values(node))
+    graph = node.attributes["body"].as_graph()
+    changing: dict[tuple[int, int], str] = {}  # by carried value and axis
+    while True:
+        body = make_body(node, graph, carried, captured, passes, Symbols(passes), changing)
+        before = len(changing)
+        for index, value in enumerate(carried):
+            _add_changes(node, passes, body, index, value, changing)
+        if len(changing) == before:
+            break
+    shapes, born = [], list(changing.values())
+    for index in range(len(carried)):
+        result = body.results[1 + index]
+        extents = [
+            changing.get((index, axis)) or body.known(1 + index, axis)
+            for axis in range(len(result.extents))
+        ]
+        shapes.append((result.dtype, _all_known(extents, passes, born)))
+    rounds: Extent | None = None
+    for index in range(1 + len(carried), len(body.results)):
+        if rounds is None:
+            rounds = _known_rounds(node, body, passes)
+            rounds = _all_known([rounds], passes, born)[0]
+        result = body.results[index]
+        inner = [body.known(index, axis) for axis in range(len(result.extents))]
+        shapes.append((result.dtype, (rounds, *_all_known(inner, passes, born))))
+    return _replace(node, "Loop", [*node.inputs], [body], shapes, born, passes, len(carried))
+
+
+def _all_known(
+    extents: Sequence[Extent | None], passes: Passes, born: list[str]
+) -> tuple[Extent, ...]:
+    """Return extents with a new symbol for each that is not known before the node runs."""
+    made: list[Extent] = []
+    for extent in extents:
+        if extent is None:
+            extent = passes.births.new()
+            born.append(extent)
+        made.append(extent)
+    return tuple(made)
+
+
+def _add_changes(
+    node: ir.Node,
+    passes: Passes,
+    body: Body,
+    index: int,
+    value: ir.Value,
+    changing: dict[tuple[int, int], str],
+) -> None:
+    """Note which axes of a carried value a round changes."""
+    result, types = body.results[1 + index], [one.types[value] for one in passes.all]
+    rank = len(types[0].shape or ())
+    if result.dtype != types[0].dtype or len(result.extents) != rank:
+        text = f"carried value {index}: expected {dtype_name(types[0].dtype)} of {rank} axes after"
+        found = f"{dtype_name(result.dtype)} {shape_text(result.extents)}"
+        raise _refusal(node, passes, f"{text} a round, found {found}")
+    for axis in range(rank):
+        sizes = tuple((type_.shape or ())[axis] for type_ in types)
+        if (index, axis) not in changing and body.sizes(1 + index, axis) != sizes:
+            changing[index, axis] = passes.births.new()
+
+
+def _known_rounds(node: ir.Node, body: Body, passes: Passes) -> Extent | None:
+    """Return how many rounds a Loop has; None if its condition or data decides."""
+    rounds, condition = node.inputs[_ROUNDS], node.inputs[_CONDITION]
+    first = [True if condition is None else one.constants.get(condition) for one in passes.all]
+    if any(one is None or not one for one in first) or not body.always_goes_on or rounds is None:
+        return None
+    if rounds in passes.open.elements:
+        return None
+    numbers = {
+        int(one.constants[rounds].reshape(-1)[0]) if rounds in one.constants else None
+        for one in passes.all
+    }
+    number = numbers.pop()
+    return None if numbers or number is None else max(number, 0)
+
+
+def _replace(
+    node: ir.Node,
+    kind: str,
+    first: list[ir.Value | None],
+    bodies: list[Body],
+    shapes: Sequence[tuple[int, tuple[Extent, ...]]],
+    born: list[str],
+    passes: Passes,
+    num_carried: int = -1,
+) -> ir.Node:
+    """Put the node that runs bodies in the place of one that has them."""
+    import onnx_ir as ir
+
+    inputs: list[ir.Value | None] = [*first]
+    arguments = []
+    for body in bodies:
+        for value in body.captured:
+            if not any(one is value for one in inputs[len(first) :]):
+                inputs.append(value)
+        at = {id(v): len(first) + i for i, v in enumerate(inputs[len(first) :])}
+        arguments.append(tuple(at[id(value)] for value in body.captured))
+    graph = node.graph
+    assert graph is not None
+    # Equal nodes may run different bodies.
+    unique = ir.AttrString("bodies", f"{node.name or ''}#{id(node)}")
+    made = ir.Node("dso", kind, inputs, [unique], num_outputs=len(node.outputs), name=node.name)
+    places = {symbol: place for body in bodies for symbol, place in body.places.items()}
+    made.meta[KEY] = FlowNode(
+        tuple(bodies), tuple(arguments), tuple(shapes), places, tuple(born), num_carried
+    )
+    graph.insert_after(node, made)
+    for index, (old, new) in enumerate(zip(node.outputs, made.outputs, strict=True)):
+        name, old.name = old.name, None
+        new.name, new.type = name or f"{made.name}_unused{index}", old.type
+        old.replace_all_uses_with(new, replace_graph_outputs=True)
+        _, extents = shapes[index]
+        passes.births.of[new] = tuple(
+            one if isinstance(one, str) and one in born else None for one in extents
+        )
+    graph.remove(node)
+    return made
+
+
+def _refusal(node: ir.Node, passes: Passes, text: str) -> Exception:
+    return refusal(passes.source, f"{name_of_node(node)}: {text}")
+
+
+def calculated(value: ir.Value) -> tuple[Extent | None, ...] | None:
+    """Return the extents of a result in the symbols of the model, None where they are not known.
+
+    None if the value is not such a result.
+    """
+    node = value.producer()
+    flow: FlowNode | None = None if node is None else node.meta.get(KEY)
+    if node is None or flow is None:
+        return None
+    found: list[Extent | None] = []
+    for extent in flow.shapes[node.outputs.index(value)][1]:
+        names = symbols_of([extent])
+        outer = {name: _outer(*flow.places[name]) for name in names if name in flow.places}
+        if isinstance(extent, int):
+            found.append(extent)
+        elif len(outer) < len(names) or None in outer.values():
+            found.append(None)
+        else:
+            expression = parsed(extent)
+            known = {one: expression_of(outer[one.name] or 0) for one in expression.free_symbols}
+            found.append(written(expression.subs(known, simultaneous=True)))
+    return tuple(found)
+
+
+def _outer(value: ir.Value, axis: int) -> Extent | None:
+    extents = known_extents(value.shape)
+    return None if extents is None else extents[axis]

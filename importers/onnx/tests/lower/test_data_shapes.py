@@ -1,0 +1,238 @@
+"""Results whose shapes the data of a call decides, beside ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ..support.beside_ort import compare, main_of, parsed
+
+Array = np.ndarray[Any, Any]
+
+
+def given(*shape: int, seed: int = 0) -> Array:
+    """Numbers of which many are equal, and some are 0."""
+    return np.random.default_rng(seed).normal(size=shape).round().astype(np.float32)
+
+
+def numbers(*values: int) -> Array:
+    """A vector of int64."""
+    return np.array(values, np.int64)
+
+
+BOXES = np.random.default_rng(1).uniform(0, 1, (2, 60, 4)).astype(np.float32)
+BOXES[..., 2:] = BOXES[..., :2] + 0.3
+SCORES = np.random.default_rng(2).uniform(0, 1, (2, 3, 60)).round(1).astype(np.float32)  # ties
+MODELS: dict[str, tuple[str, list[list[Any]]]] = {
+    "NonZero": (
+        "(float[3,4] x) => (int64[r,n] y) { y = NonZero(x) }",
+        [[given(3, 4)], [np.zeros((3, 4), np.float32)], [np.ones((3, 4), np.float32)]],
+    ),
+    "its number alone": (
+        "(float[a,4] x) => (int64[1] y) { i = NonZero(x) y = Shape<start=1>(i) }",
+        [[given(3, 4)], [given(0, 4)]],
+    ),
+    "x[mask]": (
+        "(float[a,b] x) => (float[n] y) { z = Relu(x) c = Cast<to=9>(z) i = NonZero(c)"
+        " t = Transpose<perm=[1,0]>(i) g = GatherND(x, t) y = Neg(g) }",
+        [[given(3, 4)], [given(7, 5)]],
+    ),
+    "the same one twice": (
+        "(float[a,b] x) => (float[n] y, float[m] z) { i = NonZero(x) t = Transpose<perm=[1,0]>(i)"
+        " j = NonZero(x) u = Transpose<perm=[1,0]>(j) g = GatherND(x, t) h = GatherND(x, u)"
+        " y = Neg(g) z = Add(g, h) }",
+        [[given(3, 4)]],
+    ),
+    "a view whose extents are known after its elements": (
+        "(float[6] x, int64[2] n) => (float[p,q] y) { z = Exp(x) y = Reshape(z, n) }",
+        [[given(6), numbers(2, -1)], [given(6), numbers(6, 1)]],
+    ),
+    "one after another": (
+        "(float[a,b] x) => (float[n] y, float[m] z) { i = NonZero(x) t = Transpose<perm=[1,0]>(i)"
+        " g = GatherND(x, t) r = Relu(g) j = NonZero(r) k = Transpose<perm=[1,0]>(j)"
+        " h = GatherND(g, k) y = Neg(h) z = Exp(g) }",
+        [[given(3, 4)], [given(7, 5)]],
+    ),
+    "Compress": (
+        "(float[a,4] x, bool[b] c) => (float[n,4] y) { y = Compress<axis=0>(x, c) }",
+        [[given(3, 4), np.array([1, 0, 1], bool)], [given(5, 4), np.zeros(3, bool)]],
+    ),
+    "Compress of all": (
+        "(float[3,4] x, bool[5] c) => (float[n] y) { z = Compress(x, c) y = Exp(z) }",
+        [[given(3, 4), np.array([1, 0, 1, 1, 0], bool)]],
+    ),
+    "Unique": (
+        "(float[a,4] x) => (float[n] y, int64[n] i, int64[m] v, int64[n] c)"
+        " { y, i, v, c = Unique(x) }",
+        [[given(3, 4)], [given(90, 4)], [given(0, 4)]],
+    ),
+    "Unique of rows": (
+        "(float[a,2] x) => (float[n,2] y, int64[n] i, int64[m] v, int64[n] c)"
+        " { y, i, v, c = Unique<axis=0,sorted=0>(x) }",
+        [[given(9, 2)], [given(31, 2)]],
+    ),
+    "Slice": (
+        "(float[a,6] x, int64[1] n) => (float[p,q] y) <int64[1] z={0}, int64[1] o={1}>"
+        " { s = Slice(x, z, n, o) y = Abs(s) }",
+        [[given(3, 6), numbers(2)], [given(3, 6), numbers(-1)], [given(3, 6), numbers(-9)]],
+    ),
+    "Range": (
+        "(int64 n) => (int64[p] y) <int64 z={0}, int64 o={1}> { y = Range(z, n, o) }",
+        [[np.array(5)], [np.array(0)], [np.array(-3)]],
+    ),
+    "Reshape": (
+        "(float[a,6] x, int64[1] n) => (float[p,q,2] y) <int64[1] m={-1}, int64[1] t={2}>"
+        " { s = Concat<axis=0>(n, m, t) z = Reshape(x, s) y = Softmax(z) }",
+        [[given(3, 6), numbers(3)], [given(4, 6), numbers(0)]],
+    ),
+    "Expand": (
+        "(float[1,6] x, int64[1] n) => (float[p,q] y) <int64[1] t={6}>"
+        " { s = Concat<axis=0>(n, t) z = Expand(x, s) y = Relu(z) }",
+        [[given(1, 6), numbers(3)], [given(1, 6), numbers(0)]],
+    ),
+    "ConstantOfShape": (
+        "(int64[2] n) => (float[p,q] y) { y = ConstantOfShape(n) }",
+        [[numbers(3, 2)], [numbers(0, 4)]],
+    ),
+    "TopK": (
+        "(float[a,9] x, int64[1] k) => (float[p,q] y, int64[p,q] i) { y, i = TopK(x, k) }",
+        [[given(3, 9), numbers(4)], [given(3, 9), numbers(9)], [given(3, 9), numbers(0)]],
+    ),
+    "TopK of fewer than there are": (
+        "(float[a] x) => (float[p] y, int64[p] i) <int64[1] m={5}> { b = Cast<to=9>(x)"
+        " z = Compress(x, b) s = Shape(z) c = Concat<axis=0>(s, m) k = ReduceMin<keepdims=1>(c)"
+        " y, i = TopK(z, k) }",
+        [[given(3)], [given(30)]],
+    ),
+    "the least ones of columns": (
+        "(float[9,b] x, int64[1] k) => (float[p,q] y, int64[p,q] i)"
+        " { y, i = TopK<axis=0,largest=0>(x, k) }",
+        [[given(9, 4), numbers(5)]],
+    ),
+    "Split": (
+        "(float[9,2] x, int64[2] k) => (float[p,2] y, float[q,2] z) { y, z = Split<axis=0>(x, k) }",
+        [[given(9, 2), numbers(2, 7)], [given(9, 2), numbers(9, 0)]],
+    ),
+    "Tile": (
+        "(float[3,2] x, int64[2] k) => (float[p,q] y) { y = Tile(x, k) }",
+        [[given(3, 2), numbers(2, 3)], [given(3, 2), numbers(0, 3)]],
+    ),
+    "NonMaxSuppression": (
+        "(float[2,60,4] b, float[2,3,60] s) => (int64[n,3] y)"
+        " <int64 k={5}, float i={0.3}, float t={0.4}> { y = NonMaxSuppression(b, s, k, i, t) }",
+        [[BOXES, SCORES], [BOXES, SCORES * 0]],
+    ),
+    "NonMaxSuppression of open boxes": (
+        "(float[p,q,4] b, float[p,3,q] s, int64[1] k) => (int64[n,3] y) <float i={0.3}>"
+        " { z = NonMaxSuppression<center_point_box=1>(b, s, k, i) y = Neg(z) }",
+        [[BOXES, SCORES, numbers(7)], [BOXES[:, :9], SCORES[:, :, :9], numbers(1000)]],
+    ),
+    "OneHot": (
+        "(int64[a,b] i, int64 d, float[2] v) => (float[p,q,r] y) { y = OneHot<axis=1>(i, d, v) }",
+        [
+            [np.array([[0, 2, -1]]), np.array(3), given(2)],
+            [np.ones((2, 0), np.int64), np.array(2), given(2)],
+        ],
+    ),
+    "ScatterElements": (
+        "(float[a,4] x, int64[b,4] i, float[b,4] u) => (float[p,q] y)"
+        ' { y = ScatterElements<axis=0, reduction="add">(x, i, u) }',
+        [[given(5, 4), np.array([[0, 1, 2, 3], [4, 4, 3, -1]]), given(2, 4)]],
+    ),
+    "x[mask] = 7": (
+        "(float[a,4] x) => (float[p,q] y) <float[1] z={7}> { c = Relu(x) d = Cast<to=9>(c)"
+        " n = NonZero(d) t = Transpose<perm=[1,0]>(n) s = Shape<start=1>(n) u = Expand(z, s)"
+        " y = ScatterND(x, t, u) }",
+        [[given(5, 4)], [given(1, 4)]],
+    ),
+    "fixed entries that open indices choose from": (
+        "(float[2,2,3] x, int64[1] n) => (float[p,q,r] y) <int64[6] g = {0,1,2,2,1,0},"
+        " int64[2] s = {2,3}> { i = Reshape(g, s) m = Concat<axis=0>(n, s) e = Expand(i, m)"
+        " y = GatherElements<axis=2>(x, e) }",
+        [[given(2, 2, 3), numbers(2)], [given(2, 2, 3), numbers(1)]],
+    ),
+    "one element in several shapes": (
+        "(int64[2] n, float[1] x) => (float[p,q] y, float[q] z) <int64[1] i={1}, int64 o={0},"
+        " int64 u={1}, int64 j={1}> { a = ConstantOfShape(n) k = Gather(n, i) b = Expand(x, k)"
+        " c = Add(a, b) m = Gather(n, j) r = Range(o, m, u) f = Cast<to=1>(r) y = Add(c, f)"
+        " z = Mul(f, b) }",
+        [[numbers(2, 3), given(1)], [numbers(0, 1), given(1)]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_data_decides_a_shape(name: str, tmp_path: Path) -> None:
+    """Each result has the shape and the elements of ONNX Runtime's."""
+    text, calls = MODELS[name]
+    compare(parsed(text), calls, tmp_path)
+
+
+ELEMENTS = "(float[6] x, int64[2] n) => (float[p,q] y) { z = Reshape(x, n) y = Relu(z) }"
+REFUSED: dict[str, tuple[str, list[Any], str]] = {
+    "Reshape": (ELEMENTS, [given(6), numbers(4, 2)], "Reshape: elements, expected 6 to 6, found 8"),
+    "negative": (ELEMENTS, [given(6), numbers(-2, 3)], "an extent, expected 0 to .*, found -2"),
+    "two open": (ELEMENTS, [given(6), numbers(-1, -1)], "an extent, expected 0 to .*, found -1"),
+    "large": (ELEMENTS, [given(6), numbers(1 << 40, 1 << 40)], "elements, expected 6 to 6"),
+    "Expand": (
+        "(float[2,3] x, int64[2] n) => (float[p,q] y) { y = Expand(x, n) }",
+        [given(2, 3), numbers(2, 4)],
+        "Expand: an extent, expected 3 to 3, found 4",
+    ),
+    "ConstantOfShape": (
+        MODELS["ConstantOfShape"][0],
+        [numbers(3, -2)],
+        "ConstantOfShape: an extent, expected 0 to .*, found -2",
+    ),
+    "memory": (
+        MODELS["ConstantOfShape"][0],
+        [numbers(1 << 30, 1 << 30)],
+        "the values for these extents exceed memory",
+    ),
+    "TopK": (MODELS["TopK"][0], [given(3, 9), numbers(10)], "TopK: k, expected 0 to 9, found 10"),
+    "Split": (
+        MODELS["Split"][0],
+        [given(9, 2), numbers(2, 6)],
+        "Split: elements of all parts, expected 9 to 9, found 8",
+    ),
+    "an index": (
+        MODELS["ScatterElements"][0],
+        [given(5, 4), np.full((1, 4), 5), given(1, 4)],
+        "ScatterElements: index, expected -.*5.* to .*, found 5",
+    ),
+    "Tile": (MODELS["Tile"][0], [given(3, 2), numbers(-1, 1)], "Tile: an extent, .*, found -3"),
+    "Compress": (
+        MODELS["Compress"][0],
+        [given(3, 4), np.ones(4, bool)],
+        "Compress: conditions, expected 0 to 3, found 4",
+    ),
+    "an element that is another one later": (
+        "(int64[1] n, float[6] x) => (float[p] y, float[q,r] z) <int64[1] m={-1}>"
+        " { y = ConstantOfShape(n) s = Concat<axis=0>(n, m) z = Reshape(x, s) }",
+        [numbers(4), given(6)],
+        "Reshape: elements, expected 6 to 6, found 4",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_numbers_that_no_shape_has_are_refused(case: str, tmp_path: Path) -> None:
+    """With the operator and the numbers; the next call works."""
+    text, arrays, message = REFUSED[case]
+    main = main_of(parsed(text), tmp_path)
+    with pytest.raises((IndexError, MemoryError), match=message):
+        main(*arrays)
+
+
+def test_extents_that_must_be_equal_are_compared(tmp_path: Path) -> None:
+    """Both lengths are known when the second one is."""
+    text = """(float[a] x, float[b] z) => (float[n, m] y) <int64[1] o = {0}> {
+      c = Cast<to=9>(x) d = Cast<to=9>(z) i = Compress(x, c) k = Compress(z, d)
+      u = Unsqueeze(i, o) v = Unsqueeze(k, o) y = Concat<axis=0>(u, v) }"""
+    main = main_of(parsed(text), tmp_path)
+    assert main(np.ones(3, np.float32), np.array([2, 0, 2, 2], np.float32)).shape == (2, 3)
+    with pytest.raises(ValueError, match=r"\(Concat\): extent n2 as n1, expected 3, found 2"):
+        main(np.ones(3, np.float32), np.ones(2, np.float32))
