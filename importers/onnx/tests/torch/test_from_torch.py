@@ -151,10 +151,11 @@ class Positive(nn.Module):
         return x[x > 0]
 
 
-def test_a_result_whose_shape_depends_on_values_is_refused_by_its_operator() -> None:
-    """Not as a batch that no input has."""
-    with pytest.raises(packer.PackerError, match=r"\(NonZero\): .*expected one that follows from"):
-        packer.from_torch(Positive(), [torch.zeros(3, 3)])
+def test_values_decide_the_shape_of_a_result(tmp_path: Path) -> None:
+    """As many elements as the mask takes, also none."""
+    main = load(packer.from_torch(Positive(), [torch.zeros(3, 3)]), tmp_path / "m.so")["main"]
+    for x in (torch.randn(3, 3, generator=torch.manual_seed(1)), -torch.ones(3, 3)):
+        assert torch.equal(torch.from_numpy(main(x).numpy().copy()), x[x > 0])
 
 
 class Joined(nn.Module):
