@@ -17,6 +17,7 @@
 #include "library/provided.h"
 #include "python/call/function.h"
 #include "python/call/handle_members.h"
+#include "python/call/member_value.h"
 #include "python/call/kept.h"
 #include "abi/heap.h"
 #include "scan/json_limits.h"

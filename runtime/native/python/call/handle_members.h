@@ -23,9 +23,6 @@ PyObject *handle_array(Handle *self, PyObject *argument);
 PyObject *handle_pointer(Handle *self, PyObject *name);
 PyObject *handle_dir(PyObject *object, PyObject *none);
 
-/* c_types(library): the dict of a library's types by the kind of a handle. */
-PyObject *handle_types(PyObject *module, PyObject *library);
-
 /* c_type_of(handle): its type. */
 PyObject *handle_type_of(PyObject *module, PyObject *handle);
 
