@@ -68,6 +68,10 @@ LEVELS = [
 ]
 
 
+# Importers ask for these: code for every processor, and for wider vectors.
+DEFAULT_LEVELS = ("x86-64-v1", "x86-64-v3", "x86-64-v4", "armv8-a", "armv8.2-a", "armv9-a")
+
+
 def levels_of(machine: str) -> dict[str, Level]:
     """Return the levels of a machine by their names, lowest first."""
     return {level.name: level for level in LEVELS if level.machine == machine}

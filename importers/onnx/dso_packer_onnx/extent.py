@@ -79,6 +79,7 @@ def rounded_up(expression: Any) -> Any:
     return -sympy.floor(-expression)
 
 
+@cache
 def flattened(expression: Any) -> Any:
     """Return an expression with each ``floor`` as `rounded_down` has it."""
     import sympy

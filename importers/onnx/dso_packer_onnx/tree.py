@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from packer import ExportError
 from packer.levels.note import mark_imported
+from packer.levels.table import DEFAULT_LEVELS
 
 from .host import operator_modules
 from .layout import choose_layouts
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from . import InputShapes
 
 _MAIN = "main"
-# An export without `cpu` compiles for these: for every processor, and for wider vectors.
-_LEVELS = ("x86-64-v1", "x86-64-v3", "x86-64-v4", "armv8-a", "armv8.2-a", "armv9-a")
 
 
 def make_tree(
@@ -77,7 +76,7 @@ def make_tree(
     program.import_module(weights.module({KEY: record}))
     note = plain_loops_note(variants[0].operators)
     notes = [*notes, *([note] if note else [])]
-    mark_imported(program, "the model's code", *notes, levels=_LEVELS)
+    mark_imported(program, "the model's code", *notes, levels=DEFAULT_LEVELS)
     return program
 
 

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 from packer import ExportError
 from packer.files.progress import silent
 from packer.levels.note import mark_imported
+from packer.levels.table import DEFAULT_LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from packer.relax import VMExecutable
-
-# Vectors of rows have 16, 32 or 64 bytes.
-_LEVELS = ("x86-64-v1", "x86-64-v3", "x86-64-v4")
 
 
 def from_trees(
@@ -73,5 +71,5 @@ def from_trees(
     forest, where = read_forest(model)
     progress("make its tables")
     module = forest_module(forest.without_link() if raw else forest, where)
-    mark_imported(module, "the code", levels=_LEVELS)
+    mark_imported(module, "the code", levels=DEFAULT_LEVELS)
     return module

@@ -150,13 +150,9 @@ def _is_at_least_0(expression: Any) -> bool:
     if bounds is not None:
         return bounds[0] >= 0
     raised = {
-        s: sympy.Symbol(s.name, integer=True, nonnegative=True) + 1 for s in _free(expression)
+        s: sympy.Symbol(s.name, integer=True, nonnegative=True) + 1 for s in expression.free_symbols
     }
     return bool(sympy.expand(expression.xreplace(raised)).is_nonnegative)
-
-
-def _free(expression: Any) -> set[Any]:
-    return set(expression.free_symbols)
 
 
 def _truncated(expression: Any) -> Any:
