@@ -2,13 +2,15 @@
 
 python benchmarks/open_shapes.py [NAME ...]: in the environment of the importer of models, with one
 thread. Calls of libraries and of the peer take turns. Prints, for each model, medians over shapes
-of the ratio of times, the cost of the first call of a shape, and the time of both exports.
+of the ratio of times, the cost of the first call of a shape, the time of both exports, and the
+resident memory of a process after all shapes, beside the library of the largest one.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import subprocess
 import sys
 import time
 import warnings
@@ -31,12 +33,20 @@ from importers.onnx.tests.support.architectures import LARGER, export
 
 NAMES = ("bert", "roberta", "gpt2", "llama", "qwen2")
 NUM_SHAPES, NUM_FIXED, NUM_CALLS = 20, 4, 15
+_PROCESS = """
+import sys, runtime
+main = runtime.load(sys.argv[1])["main"]
+import numpy
+for inputs in numpy.load(sys.argv[2], allow_pickle=True):
+    main(*inputs)
+print(open("/proc/self/smaps_rollup").read())
+"""
 
 
 def main(names: list[str]) -> None:
     """Print a line for each model."""
     warnings.simplefilter("ignore")
-    print("model     of fixed  of ORT (worst)  first call of a shape  export, of fixed")
+    print("model     of fixed  of ORT (worst)  first call  export, of fixed  memory, of fixed")
     for name in names or NAMES:
         with TemporaryDirectory(prefix="open-shapes-") as folder:
             print(compare(name, Path(folder)), flush=True)
@@ -76,9 +86,14 @@ def compare(name: str, folder: Path) -> str:
         )
         of_fixed.append(ours / theirs)
         exports.append(seconds / time_of_fixed)
+    largest = max(shapes, key=lambda shape: shape[0] * shape[1])
+    library(path, folder / "largest.so", dict.fromkeys(inputs(session, largest), largest))
+    after_all = resident(folder / "open.so", [inputs(session, shape) for shape in shapes])
+    of_largest = resident(folder / "largest.so", [inputs(session, largest)] * NUM_SHAPES)
     return (
         f"{name:9} {median(of_fixed):8.2f}  {median(of_ort):6.2f} ({max(of_ort):.2f})"
-        f"  {1e3 * median(first):18.2f} ms  {median(exports):16.2f}"
+        f"  {1e3 * median(first):7.2f} ms  {median(exports):16.2f}"
+        f"  {after_all / of_largest:16.2f}"
     )
 
 
@@ -100,6 +115,17 @@ def inputs(session: Any, shape: tuple[int, int]) -> dict[str, np.ndarray]:
     random = np.random.default_rng(0)
     given = {"input_ids": random.integers(3, 900, shape), "attention_mask": np.ones(shape, "i8")}
     return {each.name: given[each.name] for each in session.get_inputs()}
+
+
+def resident(file: Path, calls: list[dict[str, np.ndarray]]) -> int:
+    """Return the resident kB of a process after calls of a library (proc(5), smaps_rollup)."""
+    with TemporaryDirectory() as folder:
+        arrays = np.empty(len(calls), object)
+        arrays[:] = [tuple(call.values()) for call in calls]
+        np.save(f"{folder}/calls.npy", arrays, allow_pickle=True)
+        command = [sys.executable, "-c", _PROCESS, str(file), f"{folder}/calls.npy"]
+        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return int(text.split("Rss:")[1].split()[0])
 
 
 def turns(*calls: Callable[[], Any]) -> list[float]:

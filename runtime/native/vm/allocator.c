@@ -29,6 +29,10 @@
  * most an eighth is wasted, and shapes that change a little reuse the same pieces. */
 enum { STEPS = 8, NUM_CLASSES = STEPS * 56 };
 
+/* An unused piece serves requests of at least a quarter of its size, and a new piece replaces an
+ * unused one of at least a quarter: calls of many shapes keep about the memory of the largest. */
+enum { NEAR = 2 * STEPS };
+
 struct vm_allocator {
   struct vm_allocator *next, **link; /* in the list of all open allocators */
   atomic_size_t references;          /* one for the owner, and one for each piece in use */
@@ -168,10 +172,22 @@ void vm_allocator_close(struct vm_allocator *allocator) {
 
 DLDevice vm_allocator_device(const struct vm_allocator *allocator) { return allocator->device; }
 
-static struct vm_storage *take(struct vm_allocator *allocator, size_t class) {
-  if (!enter(allocator)) return NULL;
+static struct vm_storage *pop(struct vm_allocator *allocator, size_t class) {
   struct vm_storage *piece = allocator->free[class];
   if (piece != NULL) allocator->free[class] = piece->next;
+  return piece;
+}
+
+/* The smallest unused piece near a class; else NULL, and `smaller` is the largest one below it. */
+static struct vm_storage *take(struct vm_allocator *allocator, size_t class,
+                               struct vm_storage **smaller) {
+  struct vm_storage *piece = NULL;
+  *smaller = NULL;
+  if (!enter(allocator)) return NULL;
+  for (size_t i = class; piece == NULL && i <= class + NEAR && i < NUM_CLASSES; i++)
+    piece = pop(allocator, i);
+  for (size_t i = class; piece == NULL && *smaller == NULL && i > 0 && i + NEAR > class; i--)
+    *smaller = pop(allocator, i - 1);
   leave(allocator);
   if (piece != NULL) piece->object.combined_ref_count = ((uint64_t)1 << 32) | 1;
   return piece;
@@ -207,7 +223,8 @@ struct vm_storage *vm_allocator_alloc(struct vm_allocator *allocator, size_t nby
     return NULL;
   }
   size_t class = class_of(nbytes, &capacity);
-  struct vm_storage *piece = take(allocator, class);
+  struct vm_storage *smaller, *piece = take(allocator, class, &smaller);
+  if (smaller != NULL) free_piece(smaller);
   if (piece == NULL) piece = make(allocator, capacity);
   if (piece == NULL) return NULL;
   piece->nbytes = nbytes;

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import resource
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,43 @@ def test_results_are_never_written_to_again() -> None:
     addresses = {result.numpy().ctypes.data for result in results}
     results.clear()
     assert main().numpy().ctypes.data in addresses
+
+
+def of_size() -> Callable[[int], Any]:
+    """A function that allocates a tensor of so many bytes."""
+    code = [
+        call(1, 1, CONTEXT, reg(0), imm(0), const(0), const(1)),
+        call(1, 2, reg(1), imm(0), reg(0), const(0)),
+        ret(1),
+    ]
+    functions = [packed(f"vm.builtin.{name}") for name in ("alloc_storage", "alloc_tensor")]
+    program = Program([Code("main", ["n"], code, 2), *functions], [(DATA_TYPE, UINT8), (STR, "")])
+    main = make(program)["main"]
+    return lambda nbytes: main((nbytes,))
+
+
+def test_an_unused_piece_serves_smaller_sizes() -> None:
+    """It serves them down to a quarter of its size; results that are in use are not touched."""
+    main, size = of_size(), 1 << 20
+    addresses = {
+        nbytes: main(nbytes).numpy().ctypes.data for nbytes in (size, size // 3, size // 8)
+    }
+    assert addresses[size] == addresses[size // 3] != addresses[size // 8]
+    kept = main(size)
+    assert kept.numpy().ctypes.data != main(size // 3).numpy().ctypes.data
+
+
+def test_growing_sizes_keep_the_memory_of_the_largest() -> None:
+    """A new piece replaces the one before it (proc(5), statm)."""
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    main, most = of_size(), 64 << 20
+    before = resident()
+    for eighths in range(1, 9):
+        main(most * eighths // 8).numpy().fill(1)
+    assert resident() - before < 2 * most
 
 
 def test_a_tensor_outlives_its_machine() -> None:
