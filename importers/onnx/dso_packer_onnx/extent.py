@@ -154,6 +154,17 @@ def symbols_of(extents: Iterable[Extent]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
+def step_of(extent: Extent) -> tuple[str, int, int] | None:
+    """Return s, a, b of an extent a*s + b with a > 0; None for a number or another expression."""
+    if not isinstance(extent, str) or len(symbols := parsed(extent).free_symbols) != 1:
+        return None
+    (symbol,) = symbols
+    factor, rest = parsed(extent).expand().as_independent(symbol, as_Add=True)[::-1]
+    factor = factor / symbol
+    is_step = factor.is_Integer and factor > 0 and rest.is_Integer
+    return (symbol.name, int(factor), int(rest)) if is_step else None
+
+
 def value_at(extent: Extent, values: Mapping[str, int]) -> int | None:
     """Return an extent for values of its symbols; None if one has no value."""
     if isinstance(extent, int):

@@ -80,7 +80,7 @@ _NUMBERS = """\
 
 #include "dso_packer.h"
 
-%(functions)s
+%(functions)s%(step)s
 static inline int64_t n_up(int64_t a) { return (a + 63) / 64 * 64; }
 
 int64_t %(name)s(int64_t index%(parameters)s) {
@@ -114,6 +114,12 @@ dso_status %(name)s_check(%(integers)s) {
   return 0;
 }
 """
+# The greatest s of at least 0 with factor * s + rest <= extent: the shape is checked with it.
+_STEP = """
+int64_t %(name)s(int64_t extent, int64_t factor, int64_t rest) {
+  return n_max(n_floor(extent - rest, factor), 0);
+}
+"""
 _MOST_NBYTES = 1 << 46  # less than the address space
 _MOST_EXTENT = (1 << 31) - 1
 
@@ -128,6 +134,8 @@ class Numbers:
     name, check_name : str
         The functions: ``int64_t name(int64_t index, int64_t n_SYMBOL, ...)`` and ``dso_status
         check_name(int64_t n_SYMBOL, ...)``.
+    step_name : str
+        ``int64_t step_name(int64_t extent, int64_t factor, int64_t rest)``, if `has_steps`.
     """
 
     def __init__(
@@ -136,7 +144,8 @@ class Numbers:
         self.symbols = tuple(symbols)
         self._named = {parameter(name): in_c(extent) for name, extent in named.items()}
         self.name = f"numbers_{blake2b(repr(key).encode(), digest_size=8).hexdigest()}"
-        self.check_name = f"{self.name}_check"
+        self.check_name, self.step_name = f"{self.name}_check", f"{self.name}_step"
+        self.has_steps = False
         self._codes: list[str] = []
         self._checks = ""
         self._nbytes = "0"
@@ -177,6 +186,7 @@ class Numbers:
         integers = ", ".join(f"int64_t {name}" for name in names)
         code = _NUMBERS % {
             "functions": FLOOR_DIV,
+            "step": _STEP % {"name": self.step_name} if self.has_steps else "",
             "name": self.name,
             "parameters": f", {integers}",
             "integers": integers,
@@ -195,6 +205,8 @@ class Numbers:
             self.name: f"int64_t(int64_t index, {integers})",
             self.check_name: f"dso_status({integers})",
         }
+        if self.has_steps:
+            types[self.step_name] = "int64_t(int64_t extent, int64_t factor, int64_t rest)"
         return shared(self.name, code, partial(CSourceModule, code, functions=types))
 
 

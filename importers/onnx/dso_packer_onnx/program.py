@@ -15,7 +15,7 @@ from packer.relax import MACHINE, NOTHING, DataType, Program
 
 from .choice import ShapeChoice, input_text
 from .dtypes import data_type, dtype_name
-from .extent import Extent, in_c, parameter, symbols_of
+from .extent import Extent, in_c, parameter, step_of, symbols_of
 from .flow_code import write_flow
 from .flow_helpers import NUMBER, flow_module, is_flow_helper
 from .host import COPY, Numbers, helper_module
@@ -208,6 +208,8 @@ class FunctionWriter:
             self.heap = self.code.call("vm.builtin.alloc_shape_heap", MACHINE, self._most_slots())
         heap = NOTHING if self.heap is None else self.heap
         later = []
+        plain = {extent for value in self.graph.inputs for extent in shape_of(value)}
+        steps: dict[str, tuple[int, int, int]] = {}  # the slot of a*s + b by s, a and b
         for value in self.variant.arguments:
             register, shape = self.values[value], shape_of(value)
             context = f"{self.code.name}: {input_text(value)} "
@@ -219,16 +221,26 @@ class FunctionWriter:
                 if isinstance(extent, int):
                     pairs += [_EQUAL, extent]
                 elif extent not in self.numbers.symbols:
-                    pairs += [_ANY, 0]
+                    step = step_of(extent)
+                    if step is None or step[0] in plain or step[0] in steps:
+                        pairs += [_ANY, 0]
+                    else:
+                        slot = self.new_slot(f"found {extent}")
+                        steps[step[0]] = slot, *step[1:]
+                        pairs += [_STORE, slot]
                 elif (code := in_c(extent)) in self.slots:
                     pairs += [_EQUAL_TO_SLOT, self.slots[code]]
                 else:
                     pairs += [_STORE, self.new_slot(code)]
             self.code.run("vm.builtin.match_shape", register, heap, len(shape), *pairs, context)
-            if any(kind == _ANY for kind in pairs[::2]):
+            if any(isinstance(one, str) and one not in self.numbers.symbols for one in shape):
                 later.append((register, shape, context))
         for symbol, number in self.states.extents(self.numbers.symbols, self.slots):
             self.store(number, self.new_slot(in_c(symbol)), f"{symbol} ")
+        for symbol, (slot, factor, rest) in steps.items():
+            self.numbers.has_steps = True
+            given = self.code.call(self.numbers.step_name, self.slot_value(slot), factor, rest)
+            self.store(given, self.new_slot(in_c(symbol)), f"{symbol} ")
         for symbol in self.numbers.symbols:
             slot = self.slots[in_c(symbol)]
             made = self.code.call("vm.builtin.make_prim_value", heap, _SLOT, slot)

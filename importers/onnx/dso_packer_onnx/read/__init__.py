@@ -16,7 +16,7 @@ from runtime.error import shown
 from runtime.serial.mapped_file import map_file, reason_of
 
 from .bodies import bodies_of as bodies_of
-from .equations import MOST
+from .equations import RANGES
 from .equations import conditions_of as conditions_of
 from .extents import take_extents as take_extents
 from .fixed_inputs import fix_inputs as fix_inputs
@@ -68,12 +68,12 @@ def read_model(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> ir.Mo
     source, path = _SOURCE, None
     if isinstance(model, str | os.PathLike):
         source, path = shown_path(model), model
-    proto, outside, most = _light(model, source)
+    proto, outside, ranges = _light(model, source)
     tensors = Tensors(source, path, outside)
     check_versions(proto, source)
     Graphs(proto, tensors).check()
     try:
-        return _model(proto, tensors, most)
+        return _model(proto, tensors, ranges)
     except (RuntimeError, ValueError, TypeError, KeyError, AttributeError) as error:
         if isinstance(error, ExportError):
             raise
@@ -124,7 +124,7 @@ def _parse(data: memoryview, source: str) -> LightModel:
         raise refusal(source, "protobuf cannot read it; it is damaged or not a model") from error
 
 
-def _model(proto: Any, tensors: Tensors, most: Mapping[str, int]) -> ir.Model:
+def _model(proto: Any, tensors: Tensors, ranges: Mapping[str, Any]) -> ir.Model:
     """Make the objects of a model whose names are checked."""
     try:
         import onnx_ir as ir
@@ -147,7 +147,7 @@ def _model(proto: Any, tensors: Tensors, most: Mapping[str, int]) -> ir.Model:
         value.const_value = small or weights[name]
     made.graph.sort()
     _separate_outputs(made)
-    made.meta["source"], made.meta[MOST] = source, most
+    made.meta["source"], made.meta[RANGES] = source, ranges
     return made
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
 KEY = "conditions"  # in `ir.Model.meta`
-MOST = "most"  # likewise: the greatest values of open extents that the model comes with
+RANGES = "ranges"  # likewise: the least and greatest open extents that the model comes with
+_RANGE = "the model's range"
 _ALIKE = {"Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal"}
 _ALIKE |= {"Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul"}
 _ALIKE |= {"Or", "Pow", "PRelu", "Sub", "Sum", "Where", "Xor"}
@@ -40,17 +41,24 @@ class Conditions(NamedTuple):
 
 
 def put_conditions(
-    model: ir.Model, bounds: Mapping[str, int], equal: Sequence[tuple[Extent, Extent, str]]
+    model: ir.Model,
+    ranges: Mapping[str, tuple[int, int | None]],
+    equal: Sequence[tuple[Extent, Extent, str]],
 ) -> None:
     """Find the conditions of a model with shapes, and use the bounds in its shapes.
 
-    `equal` are symbols whose values must be equal, each pair with the node that needs it.
+    `ranges` are the least and greatest values of symbols. `equal` are symbols whose values must be
+    equal, each pair with the node that needs it.
     """
     import onnx_ir as ir
 
     found = {(one.one, one.other): one for one in _equations(model.graph)}
     found |= {(other, one): Equation(other, one, where) for one, other, where in equal}
-    most = dict(bounds)
+    least = {name: number for name, (number, _) in ranges.items() if number}
+    found |= {
+        (f"Max({n}, {s})", s): Equation(f"Max({n}, {s})", s, _RANGE) for s, n in least.items()
+    }
+    most = {name: number for name, (_, number) in ranges.items() if number is not None}
     for (one, other), _ in [*found.items()]:
         bound = _bound(one, other) or _bound(other, one)
         if bound is not None:

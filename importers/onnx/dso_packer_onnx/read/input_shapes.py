@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from runtime.error import near_names, shown
 
-from ..extent import Extent, identifier, parsed
+from ..extent import Extent, identifier, parsed, step_of
 from .types import known_extents
 from .words import refusal, shape_text
 
@@ -78,6 +78,8 @@ def _named(shapes: Mapping[str, Given]) -> dict[str, tuple[Extent, ...]]:
     texts = [e for shape in shapes.values() for e in shape if isinstance(e, str)]
     plain = {text for text in texts if text.isascii() and text.isidentifier()}
     made: dict[str, str] = {text: identifier(text, ()) for text in sorted(plain)}
+    steps = [_step(text) for text in texts]
+    made |= {name: identifier(name, ()) for name in sorted({*filter(None, steps)})}
     for text in texts:
         if text not in made:
             made[text] = _expression(text, made) or identifier(text, list(made.values()))
@@ -91,6 +93,15 @@ def _named(shapes: Mapping[str, Given]) -> dict[str, tuple[Extent, ...]]:
                 extents.append(made[extent] if isinstance(extent, str) else extent)
         found[key] = tuple(extents)
     return found
+
+
+def _step(text: str) -> str | None:
+    """Return h of 32*h + 1, which a call then gives; None for other texts."""
+    try:
+        step = step_of(text)
+    except ValueError:
+        return None
+    return step[0] if step else None
 
 
 def _expression(text: str, names: Mapping[str, str]) -> str | None:

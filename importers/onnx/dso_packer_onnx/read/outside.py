@@ -35,7 +35,7 @@ class LightModel(NamedTuple):
 
     proto: Any
     outside: dict[str, Outside]
-    most: Mapping[str, int] = {}  # the greatest values of open extents
+    ranges: Mapping[str, tuple[int, int | None]] = {}  # the least and greatest open extents
 
 
 def light_bytes(data: memoryview, source: str, outside: dict[str, Outside]) -> bytes:

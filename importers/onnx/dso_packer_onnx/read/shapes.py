@@ -20,7 +20,7 @@ from ..quiet import quiet
 from . import flow
 from .births import Births, Meeting, MeetingError, NeedsSamplesError
 from .constants import put_constants
-from .equations import MOST, put_conditions
+from .equations import RANGES, put_conditions
 from .exact import register_exact
 from .extents import put_extents
 from .input_shapes import input_shapes
@@ -62,7 +62,7 @@ def with_shapes(
     inputs, changed = input_shapes(model, shapes or {}, source)
     made, passes = _inferred(model, inputs, changed, source)
     put_extents(made, passes.births)
-    put_conditions(made, model.meta.get(MOST, {}), passes.births.equal)
+    put_conditions(made, model.meta.get(RANGES, {}), passes.births.equal)
     put_constants(made, passes.all, passes.open)
     return made
 

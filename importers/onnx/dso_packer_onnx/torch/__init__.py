@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ..read.outside import LightModel
 
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _BATCH = "batch"  # the name of an extent without one
 
 
@@ -79,7 +80,7 @@ def from_torch(
     program = _program_of(module, example_inputs, dynamic_shapes)
     model = _onnx_of(program)
     names = _name_symbols(model.proto, dynamic_shapes)
-    return from_onnx(model._replace(most=_greatest(program, names)), **options)
+    return from_onnx(model._replace(ranges=_ranges(program, names)), **options)
 
 
 def _made_by(target: str) -> tuple[Any, ...]:
@@ -185,17 +186,17 @@ def _name_symbols(proto: onnx.ModelProto, dynamic_shapes: Any) -> dict[str, str]
     names: dict[str, str] = {}
     for value, dims in zip(inputs, chosen if len(chosen) == len(inputs) else [], strict=False):
         for axis, dim in enumerate(value.type.tensor_type.shape.dim):
-            name = dims.get(axis, "")
-            if dim.dim_param.isidentifier() and name.isidentifier():
-                names.setdefault(dim.dim_param, name)
+            symbol, name = (_IDENTIFIER.findall(one) for one in (dim.dim_param, dims.get(axis, "")))
+            if len(symbol) == len(name) == 1:
+                names.setdefault(symbol[0], name[0])
     params = {dim.dim_param for one in inputs for dim in one.type.tensor_type.shape.dim}
-    symbols = {name for param in params for name in re.findall(r"[A-Za-z_]\w*", param)}
+    symbols = {name for param in params for name in _IDENTIFIER.findall(param)}
     if len(symbols) == 1:
         names.setdefault(next(iter(symbols)), _BATCH)
     for value in (*inputs, *proto.graph.output):
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param:
-                new = re.sub(r"[A-Za-z_]\w*", lambda m: names.get(m[0], m[0]), dim.dim_param)
+                new = _IDENTIFIER.sub(lambda m: names.get(m[0], m[0]), dim.dim_param)
                 dim.dim_param = new
     del proto.graph.value_info[:]  # they have the old names, and are inferred again
     return {symbol: names.get(symbol, symbol) for symbol in symbols}
@@ -221,13 +222,17 @@ def _is_dim(item: Any) -> bool:
     return item is not None and not isinstance(item, Mapping | list | tuple)
 
 
-def _greatest(program: Any, names: Mapping[str, str]) -> dict[str, int]:
-    """Return the greatest values of extents, by the names that they have."""
+def _ranges(program: Any, names: Mapping[str, str]) -> dict[str, tuple[int, int | None]]:
+    """Return the least and greatest values of extents, by the names that they have.
+
+    A least value of 2 is torch's own, which never traces a model for 0 or 1.
+    """
     found = {}
     for symbol, bounds in getattr(program, "range_constraints", {}).items():
-        name, upper = names.get(str(symbol)), bounds.upper
-        if name is not None and upper.is_Integer:
-            found[name] = int(upper)
+        name, least, most = names.get(str(symbol)), bounds.lower, bounds.upper
+        if name is not None:
+            is_chosen = least.is_Integer and least > 2
+            found[name] = int(least) if is_chosen else 0, int(most) if most.is_Integer else None
     return found
 
 

@@ -185,6 +185,43 @@ def test_symbols_have_the_names_and_bounds_of_dynamic_shapes(tmp_path: Path) -> 
         model["main"](torch.rand(1, 3), torch.rand(1, 7))
 
 
+class Halved(nn.Module):
+    """A picture, halved three times and enlarged again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.Sequential(*(nn.Conv2d(2, 2, 3, stride=2, padding=1) for _ in range(3)))
+
+    def forward(self, x: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+        """Add the picture, and the first entries of a row of one more than a side."""
+        smaller = nn.functional.interpolate(self.down(x), scale_factor=8.0)
+        return smaller + x + row[:, None, None, 1:]
+
+
+def test_a_symbol_that_no_axis_has_alone_is_known_by_its_multiples(tmp_path: Path) -> None:
+    """8*h and 8*h + 1 give h, whose range each call checks, as it checks the multiples."""
+    h, w = torch.export.Dim("h", min=3, max=9), torch.export.Dim("w", max=9)
+    shapes = {"x": {2: 8 * w, 3: 8 * h}, "row": {1: 8 * h + 1}}
+    net = Halved().eval()
+    module = packer.from_torch(net, [torch.zeros(1, 2, 16, 32), torch.zeros(1, 33)], shapes)
+    model = load(module, tmp_path / "m.so")
+    assert [info.shape for info in model.inputs] == [(1, 2, "8*w", "8*h"), (1, "8*h + 1")]
+    assert [info.shape for info in model.outputs] == [(1, 2, "8*w", "8*h")]
+    for rows, columns in ((8, 24), (40, 32), (72, 72)):
+        x, row = torch.rand(1, 2, rows, columns), torch.rand(1, columns + 1)
+        with torch.no_grad():
+            assert_close(model["main"](x, row), net(x, row))
+    for sizes, error in (
+        ((16, 25, 26), "'x' .*: extent of axis 3, expected 24, found 25"),
+        ((16, 24, 26), "'row' .*: extent of axis 1, expected 25, found 26"),
+        ((16, 16, 17), r"the model's range: extent h as Max\(3, h\), expected 3, found 2"),
+        ((80, 24, 25), "extent w, expected at most 9, found 10"),
+    ):
+        rows, columns, length = sizes
+        with pytest.raises(ValueError, match=error):
+            model["main"](torch.rand(1, 2, rows, columns), torch.rand(1, length))
+
+
 def test_torch_prints_nothing_before_a_refusal(capfd) -> None:
     """It prints the graph so far, in many lines."""
     with pytest.raises(packer.PackerError, match="cannot trace"):
