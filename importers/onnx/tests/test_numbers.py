@@ -105,3 +105,46 @@ def test_sizes_of_another_image(text: str, tmp_path: Path) -> None:
         (expected,) = session.run(None, dict(zip(("x", "like"), given, strict=True)))
         assert expected.size
         np.testing.assert_allclose(main(*given).numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def resized(rule: str) -> onnx.ModelProto:
+    """A model that resizes its pictures to sizes that a rule makes of `size`."""
+    text = f"""<ir_version: 10, opset_import: ["" : 21]>
+g (float[1,2,h,w] x) => (float[1,2,p,q] y)
+  <int64[2] pair = {{1, 2}}, int64[1] first = {{2}}, int64[2] step = {{2, 32}}> {{
+  all = Shape (x)
+  last = Constant <value_ints = [4]> ()
+  size = Slice (all, first, last)
+  {rule}
+  sizes = Concat <axis = 0> (pair, rounded)
+  y = Resize <mode = "linear"> (x, , , sizes)
+}}"""
+    return onnx.parser.parse_model(text)
+
+
+DOWN = "rest = Mod (size, step)\n  rounded = Sub (size, rest)"
+TOWARDS_0 = "a = Neg (size)\n  b = Div (a, first)\n  c = Mul (b, first)\n  rounded = Neg (c)"
+
+
+@pytest.mark.parametrize("rule", [DOWN, TOWARDS_0])
+def test_sizes_that_are_rounded(rule: str, tmp_path: Path) -> None:
+    """Remainders, and quotients of negative numbers: ONNX Runtime's shapes and results."""
+    model = resized(rule)
+    main = runtime.load(packer.export_library(packer.from_onnx(model), tmp_path / "m.so"))["main"]
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for shape in ((1, 2, 64, 64), (1, 2, 33, 65), (1, 2, 2, 95)):
+        x = np.random.default_rng(0).normal(size=shape).astype("f4")
+        (expected,) = session.run(None, {"x": x})
+        np.testing.assert_allclose(main(x).numpy(), expected, atol=1e-4)
+
+
+def test_a_size_that_is_kept_for_round_numbers_only_is_refused() -> None:
+    """Extents of 64 and 192 alone do not tell that a rule rounds to multiples of 2 and 32."""
+    rule = """a = Cast <to = 1> (size)
+  b = Cast <to = 1> (step)
+  c = Div (a, b)
+  d = Round (c)
+  e = Mul (d, b)
+  rounded = Cast <to = 7> (e)"""
+    with pytest.raises(packer.ExportError, match="expected a shape that follows from the open"):
+        packer.from_onnx(resized(rule))

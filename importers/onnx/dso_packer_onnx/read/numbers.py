@@ -158,7 +158,9 @@ def _is_at_least_0(expression: Any) -> bool:
 def _truncated(expression: Any) -> Any:
     if expression.is_integer:
         return expression
-    return rounded_down(expression) if _is_at_least_0(expression) else None
+    if _is_at_least_0(expression):
+        return rounded_down(expression)
+    return -rounded_down(-expression) if _is_at_least_0(-expression) else None
 
 
 def _quotient(node: ir.Node, a: Any, b: Any) -> Any:
@@ -168,6 +170,13 @@ def _quotient(node: ir.Node, a: Any, b: Any) -> Any:
     if not _is_float(node):
         return _truncated(a / b)
     return a / b if a.is_integer else None
+
+
+def _remainder(node: ir.Node, a: Any, b: Any) -> Any:
+    """Return the remainder of integers that has the sign of the divisor, a constant."""
+    if not b.is_Integer or b <= 0 or not a.is_integer or node.attributes.get_int("fmod", 0):
+        return None
+    return a - b * rounded_down(a / b)
 
 
 def _product(node: ir.Node, a: Any, b: Any) -> Any:
@@ -202,6 +211,7 @@ _EACH: dict[str, Callable[..., Any]] = {
     "Floor": lambda _, a: rounded_down(a),
     "Max": lambda _, *args: reduce(greater, args),
     "Min": lambda _, *args: -reduce(greater, [-arg for arg in args]),
+    "Mod": _remainder,
     "Mul": _product,
     "Neg": lambda _, a: -a,
     "Sub": lambda _, a, b: a - b,

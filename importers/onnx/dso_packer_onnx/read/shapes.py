@@ -101,7 +101,8 @@ def _inferred(
 ) -> tuple[ir.Model, Passes]:
     """Return a copy of a model with types, by the first samples that it takes.
 
-    Raises the error of the first ones if it takes none.
+    Where an extent of the first ones that it takes is not known, none is guessed by others, for
+    which it may look like a simpler one. Raises that error, or the first one if it takes none.
     """
     try:
         return _first(model, inputs, changed, source, has_births=False)
@@ -118,12 +119,18 @@ def _first(
     has_births: bool,
 ) -> tuple[ir.Model, Passes]:
     refused: ExportError | None = None
+    may_guess = True
     for number, samples in enumerate(samples_of(inputs, source, has_births=has_births)):
         try:
             made, passes = _with_births(model, inputs, changed, samples, number)
-            _put_types(made, passes, source)
         except ExportError as error:
             refused = refused or error
+            continue
+        try:
+            _put_types(made, passes, source, may_guess=may_guess)
+        except ExportError as error:
+            if may_guess:
+                refused, may_guess = error, False
             continue
         return made, passes
     assert refused is not None
@@ -157,7 +164,7 @@ def _unequal(error: MeetingError) -> str:
     return f"{where}: extents {symbol} and {other}, expected shapes that fit"
 
 
-def _put_types(model: ir.Model, passes: Passes, source: str) -> None:
+def _put_types(model: ir.Model, passes: Passes, source: str, *, may_guess: bool = True) -> None:
     """Put the inferred types into the values of a model."""
     import onnx_ir as ir
 
@@ -181,7 +188,7 @@ def _put_types(model: ir.Model, passes: Passes, source: str) -> None:
             continue  # what follows from new symbols is calculated before anything is guessed
         if passes.births.of and _force(passes, known):
             continue
-        if not guesses and len(passes.all) > 1:
+        if may_guess and not guesses and len(passes.all) > 1:
             passes.add()
             found, guesses = passes.shapes, True
         elif len(known) == before and not _force(passes, known):
