@@ -199,7 +199,7 @@ check: $(VENV)/check.group $(VENV)/test.group
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -x c $(wildcard templates/glue*.h)
 	$(CC) $(C_WARNINGS) -fsyntax-only $(wildcard packer/operators/*.c)
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -Itemplates $(wildcard importers/numba/dso_packer_numba/support/*.c)
-	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include $(wildcard importers/trees/dso_packer_trees/support/*.c)
+	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -Ipacker/operators $(wildcard importers/trees/dso_packer_trees/support/*.c)
 	find runtime/native -name '*.c' | xargs -I{} -P $$(nproc) $(BIN)/clang-tidy --quiet {} -- $(TIDY_FLAGS)
 
 # The layout of all code, applied.

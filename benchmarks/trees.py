@@ -30,7 +30,7 @@ import onnxruntime  # noqa: E402
 
 import packer  # noqa: E402
 import runtime  # noqa: E402
-from dso_packer_trees.read import read_forest  # noqa: E402
+from dso_packer_trees.read import read_model  # noqa: E402
 
 # Trees, leaves, depth, features.
 FORESTS = [
@@ -58,7 +58,7 @@ def train(trees: int, leaves: int, depth: int, features: int) -> lightgbm.Booste
 
 def as_onnx(booster: lightgbm.Booster, features: int) -> bytes:
     """Return the forest as a TreeEnsembleRegressor."""
-    trees = read_forest(booster)[0].trees
+    trees = read_model(booster)[0][0].trees
     count = np.diff(trees.begins)
     tree = np.repeat(np.arange(len(count)), count)
     number = np.arange(len(tree)) - trees.begins[:-1][tree]

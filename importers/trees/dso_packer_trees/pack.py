@@ -28,7 +28,6 @@ column have further slots.
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,6 +36,7 @@ import numpy as np
 from packer import ExportError
 
 from .forest import Kind
+from .tables import joined
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,7 +121,7 @@ def pack(forest: Forest, where: str) -> bytes:
         table.cuts,
         table.inner,
     ]
-    return _joined(forest, table, tables)
+    return _bytes(forest, table, tables)
 
 
 def depth_of(data: bytes) -> int:
@@ -293,23 +293,14 @@ def _sets(sets: Sequence[NDArray[np.int64]]) -> tuple[NDArray[Any], NDArray[Any]
     return table, np.concatenate([np.zeros(0, "<u4"), *words])
 
 
-def _joined(forest: Forest, table: _Table, tables: Sequence[NDArray[Any]]) -> bytes:
-    size = (HEADER.size + 63) // 64 * 64
-    offsets, parts = [], [b"\0" * (size - HEADER.size)]
-    for one in tables:
-        offsets.append(size)
-        data = one.tobytes()
-        parts += [data, b"\0" * (-len(data) % 64)]
-        size += (len(data) + 63) // 64 * 64
-    body = b"".join(parts)
+def _bytes(forest: Forest, table: _Table, tables: Sequence[NDArray[Any]]) -> bytes:
     types = (forest.row_dtype == "float64", forest.dtype == "float64", forest.link)
     sums, width = len(forest.base), forest.trees.value.shape[1]
     counts = (forest.num_features, table.num_slots, len(tables[1]), sums, width, forest.num_scores)
     more = (len(forest.trees.sets), table.layout, len(table.slots), forest.is_base_last, 0)
     totals = (len(table.nodes), len(tables[4]), forest.divisor, forest.parameter)
-    numbers = (*types, *counts, *more, *totals)
-    head = HEADER.pack(MAGIC, _VERSION, zlib.crc32(body), *numbers, *table.kind_ends, *offsets)
-    return head + body
+    fields = (*types, *counts, *more, *totals, *table.kind_ends)
+    return joined(HEADER, (MAGIC, _VERSION), fields, tables)
 
 
 def categories(values: NDArray[np.int64], where: str) -> NDArray[np.int64]:

@@ -3,12 +3,9 @@
 #ifndef DSO_TREES_FOREST_H
 #define DSO_TREES_FOREST_H
 
-#include <stdatomic.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "dso_packer.h"
+#include "rows.h"
 
 enum kind {
   NAN_RIGHT,
@@ -269,36 +266,15 @@ static inline const char *check_trees(const struct forest *f) {
   return wrong;
 }
 
-/* The forests that were checked, by address and checksum; a forest that is not among them is
- * checked again. */
-static _Atomic uint64_t checked[16];
+static inline const char *check_forest(const void *data, uint64_t nbytes) {
+  const char *wrong = check_tables(data, nbytes);
+  if (!wrong) wrong = check_slots(data, nbytes);
+  return wrong ? wrong : check_trees(data);
+}
 
 /* Return the forest of a tensor; NULL with the error raised if it is damaged. */
 static inline const struct forest *forest_of(const DLTensor *tensor) {
-  const char *data = (const char *)tensor->data + tensor->byte_offset;
-  const int is_bytes = tensor->ndim == 1 && tensor->dtype.bits == 8 && tensor->dtype.lanes == 1;
-  const char *wrong = NULL;
-  if (!is_bytes || tensor->device.device_type != 1 || (uintptr_t)data % 64) wrong = "tensor";
-  const uint64_t nbytes = is_bytes ? (uint64_t)tensor->shape[0] : 0;
-  const struct forest *forest = (const void *)data;
-  if (!wrong && nbytes < sizeof *forest) wrong = "size";
-  if (!wrong) {
-    const uint64_t key = (uint64_t)(uintptr_t)data ^ (uint64_t)forest->checksum << 32 ^ nbytes << 8;
-    _Atomic uint64_t *place = &checked[((uintptr_t)data >> 12 ^ (uintptr_t)data >> 6) % 16];
-    if (atomic_load_explicit(place, memory_order_acquire) == key) return forest;
-    wrong = check_tables(forest, nbytes);
-    if (!wrong) wrong = check_slots(forest, nbytes);
-    if (!wrong) wrong = check_trees(forest);
-    if (!wrong) {
-      atomic_store_explicit(place, key, memory_order_release);
-      return forest;
-    }
-  }
-  char text[128] = "forest: ";
-  strcat(text, wrong);
-  strcat(text, ", expected what dso_packer_trees stores; export the library again");
-  dso_raise("ValueError", text);
-  return NULL;
+  return checked_weight(tensor, "forest: ", sizeof(struct forest), check_forest);
 }
 
 #endif
