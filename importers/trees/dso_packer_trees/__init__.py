@@ -1,7 +1,8 @@
 """Forests of decision trees: a model becomes tables in the library, and C code that reads them.
 
-`read` has a reader for each library, which makes forests (`forest`) and steps of pipelines
-(`steps`); `pack` makes the tables, `program` the modules. `support` is the C code. No training library is imported unless its object is passed.
+`read` has a reader for each library: it makes forests (`forest`) and the steps of pipelines
+(`steps`); `pack` makes the tables, `program` the modules. `support` is the C code. No training
+library is imported unless its object is passed.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ def from_trees(
     Parameters
     ----------
     model : path or object
-        A model file of LightGBM (text), XGBoost (JSON, UBJSON), CatBoost (JSON) or ONNX-ML; a
-        trained model of these packages; a tree, forest, gradient boosting, isolation forest,
-        linear model, SVM or pipeline of scikit-learn.
+        A model file of LightGBM (text), XGBoost (JSON, UBJSON), CatBoost (JSON), YDF (a folder)
+        or ONNX-ML; a trained model of these packages; a tree, forest, gradient boosting,
+        isolation forest, linear model, SVM or pipeline of scikit-learn.
     raw : bool
         True for scores without the link: margins, as XGBoost's ``output_margin`` and LightGBM's
         ``raw_score``.

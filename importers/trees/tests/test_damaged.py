@@ -139,7 +139,7 @@ def test_crafted_models(change: Any, text: str, bins: Case, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("old", "new", "text"),
     [
-        ("is_linear=0", "is_linear=1", "linear leaves are not supported"),
+        ("is_linear=0", "is_linear=1", "num_features has 0 numbers, expected 15"),
         ("objective=regression", "objective=mine", "objective 'mine', expected one of"),
         ("end of trees", "end of tree", "the file is cut"),
         ("num_leaves=15", "num_leaves=16", "leaf_value has 15 numbers, expected 16"),

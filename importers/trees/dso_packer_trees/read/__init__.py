@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from packer import ExportError
 from packer.files.text import path_error
 
-from . import catboost, lightgbm, onnx, pipeline, sklearn, xgboost
+from . import catboost, lightgbm, onnx, pipeline, sklearn, xgboost, ydf
 
 if TYPE_CHECKING:
     from ..forest import Forest
     from ..steps import Steps
 
 _EXPECTED = (
-    "expected a model file of LightGBM (.txt), XGBoost (.json, .ubj), CatBoost (.json) or ONNX-ML, "
-    "or a model of LightGBM, XGBoost, CatBoost, scikit-learn or ONNX"
+    "expected a model file of LightGBM (.txt), XGBoost (.json, .ubj), CatBoost (.json), ONNX-ML or "
+    "YDF (a folder), or a model of LightGBM, XGBoost, CatBoost, YDF, scikit-learn or ONNX"
 )
 
 # By the package of an object's class.
@@ -27,6 +27,7 @@ _READERS: dict[str, Any] = {
     "catboost": catboost,
     "onnx": onnx,
     "sklearn": sklearn,
+    "ydf": ydf,
 }
 
 
@@ -37,6 +38,8 @@ def read_model(source: Any) -> tuple[list[Forest | Steps], str]:
     """
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
+        if (path / "data_spec.pb").exists():
+            return [ydf.from_folder(str(path), path.name)], path.name
         try:
             data = path.read_bytes()
         except OSError as error:

@@ -17,8 +17,10 @@ from ..forest import Forest
 from ..steps import Columns, Steps
 from . import onnx_trees
 from .expecting import expecting
+from .onnx_ensemble import read_ensemble
 from .onnx_ops import OPS
 
+_FORESTS = (*onnx_trees.NODES, "TreeEnsemble")
 _LABEL = "a label of classes"
 # TensorProto.DataType of a graph's inputs; float32 counts no integers.
 _TYPES = {1: "float32", 11: "float64", **dict.fromkeys((6, 7, 9), "float64")}
@@ -89,7 +91,7 @@ class _Graph:
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         if all(isinstance(self._values.get(x, None), np.ndarray) for x in node.input if x):
             found = _folded(node, [self._values[x] for x in node.input if x])
-        elif node.op_type in onnx_trees.NODES:
+        elif node.op_type in _FORESTS:
             found = self._add_forest(node, attributes, where)
         elif node.op_type in OPS:
             inputs = [self._values.get(x) if x else None for x in node.input]
@@ -107,7 +109,10 @@ class _Graph:
         """Add a forest; steps begin again with its scores."""
         rows = self._columns(node.input[0], where)
         with expecting(where, "the attributes of ONNX"):
-            forest = onnx_trees.read_node(attributes, node.op_type, rows.width, where)
+            if node.op_type == "TreeEnsemble":
+                forest = read_ensemble(attributes, rows.width, where)
+            else:
+                forest = onnx_trees.read_node(attributes, node.op_type, rows.width, where)
         if rows != self.steps.row:
             self.steps.out = rows
             self._parts.append(self.steps)

@@ -27,13 +27,21 @@ _MODES = {
 
 
 def read_node(attributes: Mapping[str, Any], op: str, features: int, where: str) -> Forest:
-    """Read a node, of its attributes."""
-    if unread := [name for name in attributes if name.endswith("_as_tensor")]:
-        raise ExportError(f"{where}: {unread[0]}, expected attributes of float32")
-    return _forest(attributes, op, features, where)
+    """Read the attributes of a node; numbers in tensors are float64."""
+    from onnx import numpy_helper
+
+    tensors = {
+        name.removesuffix("_as_tensor"): numpy_helper.to_array(value).tolist()
+        for name, value in attributes.items()
+        if name.endswith("_as_tensor")
+    }
+    dtype = np.float64 if tensors else np.float32
+    return _forest({**attributes, **tensors}, op, features, dtype, where)
 
 
-def _forest(attributes: Mapping[str, Any], op: str, features: int, where: str) -> Forest:
+def _forest(
+    attributes: Mapping[str, Any], op: str, features: int, dtype: type[np.floating], where: str
+) -> Forest:
     is_classifier = op == "TreeEnsembleClassifier"
     prefix = "class" if is_classifier else "target"
     transform = attributes.get("post_transform", b"NONE").decode()
@@ -49,7 +57,7 @@ def _forest(attributes: Mapping[str, Any], op: str, features: int, where: str) -
         outputs, link, ids = 1, _link_of_one(attributes, link, where), np.zeros_like(ids)
     if not 0 < outputs <= len(ids) or not (0 <= ids.min() <= ids.max() < outputs):
         raise ExportError(f"{where}: {prefix}_ids, expected 0 to {outputs - 1}")
-    trees = _trees(attributes, prefix, ids, outputs, where)
+    trees = _trees(attributes, prefix, ids, outputs, dtype, where)
     count = len(trees.begins) - 1
     is_average = attributes.get("aggregate_function") == b"AVERAGE"
     return Forest(
@@ -58,8 +66,8 @@ def _forest(attributes: Mapping[str, Any], op: str, features: int, where: str) -
         np.zeros(count, np.int64),
         features,
         np.resize(np.asarray(attributes.get("base_values") or [0.0], np.float64), outputs),
-        "float32",
-        "float32",
+        dtype.__name__,
+        dtype.__name__,
         link,
         divisor=float(count) if is_average else 1.0,
         is_base_last=True,
@@ -83,6 +91,7 @@ def _trees(
     prefix: str,
     ids: NDArray[np.int64],
     outputs: int,
+    dtype: type[np.floating],
     where: str,
 ) -> Any:
     """Return the trees; a leaf has a value for each output."""
@@ -92,13 +101,13 @@ def _trees(
         key: np.asarray(attributes[f"nodes_{name}"], dtype)
         for key, name, dtype in (
             *(("left", "truenodeids", np.int64), ("right", "falsenodeids", np.int64)),
-            *(("feature", "featureids", np.int64), ("threshold", "values", np.float32)),
+            *(("feature", "featureids", np.int64), ("threshold", "values", dtype)),
         )
     }
     missing = np.asarray(
         attributes.get("nodes_missing_value_tracks_true") or [0] * len(tree_ids), np.int64
     )
-    values = _values(attributes, prefix, ids, outputs)
+    values = _values(attributes, prefix, ids, outputs, dtype)
     modes = [mode.decode() for mode in attributes["nodes_modes"]]
     trees = TreeLists(where)
     for tree in dict.fromkeys(tree_ids.tolist()):
@@ -129,12 +138,16 @@ def _trees(
 
 
 def _values(
-    attributes: Mapping[str, Any], prefix: str, ids: NDArray[np.int64], outputs: int
+    attributes: Mapping[str, Any],
+    prefix: str,
+    ids: NDArray[np.int64],
+    outputs: int,
+    dtype: type[np.floating],
 ) -> dict[tuple[int, int], NDArray[np.float64]]:
     """Return the values of leaves by tree and node."""
     found: dict[tuple[int, int], NDArray[np.float64]] = {}
     names = (f"{prefix}_treeids", f"{prefix}_nodeids", f"{prefix}_weights")
     columns = (attributes[name] for name in names)
     for tree, node, weight, output in zip(*columns, ids.tolist(), strict=True):
-        found.setdefault((tree, node), np.zeros(outputs))[output] += np.float32(weight)
+        found.setdefault((tree, node), np.zeros(outputs))[output] += dtype(weight)
     return found

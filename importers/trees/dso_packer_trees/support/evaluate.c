@@ -146,6 +146,39 @@ static void add_leaves(const struct forest *f, uint32_t first_tree, uint32_t tre
   }
 }
 
+/* ---- Linear leaves ---- */
+
+struct linear_tile {
+  double *sums;
+  const struct rows *rows;
+  int64_t first; /* row */
+};
+
+static double value_of(const struct forest *f, uint32_t leaf, const struct rows *rows,
+                       int64_t row) {
+  const struct function function = ((const struct function *)table_of(f, FUNCTIONS))[leaf];
+  const struct term *terms = (const struct term *)table_of(f, TERMS) + function.first;
+  double value = function.constant;
+  for (uint32_t k = 0; k < function.count; k++) {
+    const int64_t at = row * rows->stride + terms[k].column;
+    const double x =
+        rows->is_f64 ? ((const double *)rows->data)[at] : (double)((const float *)rows->data)[at];
+    if (x != x) return ((const double *)table_of(f, VALUES))[leaf];
+    value += terms[k].coefficient * x;
+  }
+  return value;
+}
+
+static void add_linear(const struct forest *f, uint32_t first_tree, uint32_t trees, int64_t rows,
+                       const uint32_t *leaves, void *tile) {
+  const struct linear_tile *to = tile;
+  const struct tree *tree = (const struct tree *)table_of(f, TREES) + first_tree;
+  for (uint32_t k = 0; k < trees; k++)
+    for (int64_t r = 0; r < rows; r++)
+      to->sums[(size_t)r * f->num_sums + tree[k].target] +=
+          value_of(f, leaves[k * MOST_TILE + r], to->rows, to->first + r);
+}
+
 static void write_leaves(const struct forest *f, uint32_t first_tree, uint32_t trees, int64_t rows,
                          const uint32_t *leaves, void *to) {
   const int32_t *ids = table_of(f, LEAF_IDS);
@@ -154,13 +187,15 @@ static void write_leaves(const struct forest *f, uint32_t first_tree, uint32_t t
       ((int32_t *)to)[(size_t)r * f->num_trees + first_tree + k] = ids[leaves[k * MOST_TILE + r]];
 }
 
-static void score_tile(const struct forest *f, const void *slots, int64_t rows, void *sums,
-                       void *scores) {
+static void score_tile(const struct forest *f, const void *slots, const struct rows *from,
+                       int64_t first, int64_t rows, void *sums, void *scores) {
   const size_t number = f->is_value_f64 ? 8 : 4, nbytes = f->num_sums * number;
   if (f->is_base_last) memset(sums, 0, (size_t)rows * nbytes);
   for (int64_t r = 0; r < rows && !f->is_base_last; r++)
     memcpy((char *)sums + (size_t)r * nbytes, table_of(f, BASE), nbytes);
-  evaluate_tile(f, slots, rows, add_leaves, sums);
+  struct linear_tile linear = {sums, from, first};
+  if (f->is_linear) evaluate_tile(f, slots, rows, add_linear, &linear);
+  else evaluate_tile(f, slots, rows, add_leaves, sums);
   for (int64_t r = 0; r < rows; r++) {
     void *one = (char *)sums + (size_t)r * nbytes;
     void *to = (char *)scores + (size_t)r * f->num_scores * number;
@@ -187,7 +222,9 @@ static void evaluate_rows(const struct job *job, int64_t first, int64_t count, v
   prepare(f, job->rows, first, count, slots);
   if (job->is_leaves)
     evaluate_tile(f, slots, count, write_leaves, job->result + (size_t)first * f->num_trees * 4);
-  else score_tile(f, slots, count, sums, job->result + (size_t)first * f->num_scores * value);
+  else
+    score_tile(f, slots, job->rows, first, count, sums,
+               job->result + (size_t)first * f->num_scores * value);
 }
 
 static void run_tile(const void *data, int64_t index) {

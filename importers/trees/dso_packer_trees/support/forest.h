@@ -15,6 +15,7 @@ enum kind {
   CATEGORY_RIGHT,
   CATEGORY_LEFT,
   TRUNCATED_RIGHT,
+  EXACT_RIGHT,
   NUM_KINDS
 };
 
@@ -44,6 +45,14 @@ struct inner {
   uint8_t rank, leaves; /* leaves: of the left child */
   uint16_t self, unused;
 };
+struct function {
+  double constant;
+  uint32_t first, count;
+};
+struct term {
+  double coefficient;
+  uint32_t column, unused;
+};
 struct span {
   uint32_t first, count;
 };
@@ -60,19 +69,34 @@ enum link {
   TWO_CLASSES,
   ISOLATION,
   COMPLEMENT,
+  UP_TO_ONE,
   NUM_LINKS
 };
 
 enum layout { NODES_OF_NUMBERS, BINS };
 #define MOST_BIN_NODES 511 /* of 256 leaves, whose number is a byte */
 
-enum table { SLOTS, TREES, NODES, VALUES, LEAF_IDS, BASE, SETS, WORDS, CUTS, INNER, NUM_TABLES };
+enum table {
+  SLOTS,
+  TREES,
+  NODES,
+  VALUES,
+  LEAF_IDS,
+  BASE,
+  SETS,
+  WORDS,
+  CUTS,
+  INNER,
+  FUNCTIONS,
+  TERMS,
+  NUM_TABLES
+};
 
 struct forest {
   char magic[8];
   uint32_t version, checksum;
   uint32_t is_row_f64, is_value_f64, link, num_features, num_slots, num_trees, num_sums, width,
-      num_scores, num_sets, layout, num_columns, is_base_last, unused;
+      num_scores, num_sets, layout, num_columns, is_base_last, is_linear;
   uint64_t num_nodes, num_leaves;
   double divisor, parameter;
   uint32_t kind_ends[8];
@@ -119,7 +143,9 @@ static inline const char *check_tables(const struct forest *f, uint64_t nbytes) 
                                       f->num_sets * (uint64_t)sizeof(struct span),
                                       0,
                                       0,
-                                      inner};
+                                      inner,
+                                      f->is_linear ? f->num_leaves * sizeof(struct function) : 0,
+                                      0};
   for (int i = 0; i < NUM_TABLES; i++)
     if (f->offsets[i] > nbytes || f->offsets[i] % 64 || sizes[i] > nbytes - f->offsets[i])
       return "offset of a table";
@@ -239,6 +265,22 @@ static inline const char *check_inner(const struct forest *f, const struct tree 
   return NULL;
 }
 
+/* The terms of leaves are inside the tensor, and read columns of the row. */
+static inline const char *check_linear(const struct forest *f, uint64_t nbytes) {
+  if (!f->is_linear) return NULL;
+  if (f->is_linear > 1 || !f->is_value_f64 || f->width != 1) return "linear leaves";
+  const struct function *functions = table_of(f, FUNCTIONS);
+  const struct term *terms = table_of(f, TERMS);
+  const uint64_t num_terms = (nbytes - f->offsets[TERMS]) / sizeof *terms;
+  for (uint64_t i = 0; i < f->num_leaves; i++) {
+    const struct function one = functions[i];
+    if (one.first > num_terms || one.count > num_terms - one.first) return "terms of a leaf";
+    for (uint32_t k = 0; k < one.count; k++)
+      if (terms[one.first + k].column >= f->num_features) return "column of a term";
+  }
+  return NULL;
+}
+
 static inline const char *check_trees(const struct forest *f) {
   const struct tree *trees = table_of(f, TREES);
   uint32_t most = 1;
@@ -269,6 +311,7 @@ static inline const char *check_trees(const struct forest *f) {
 static inline const char *check_forest(const void *data, uint64_t nbytes) {
   const char *wrong = check_tables(data, nbytes);
   if (!wrong) wrong = check_slots(data, nbytes);
+  if (!wrong) wrong = check_linear(data, nbytes);
   return wrong ? wrong : check_trees(data);
 }
 

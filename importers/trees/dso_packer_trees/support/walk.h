@@ -82,7 +82,8 @@ static inline void NAME(walk_row)(const struct forest *f, const struct tree *tre
 static inline NUMBER NAME(category)(NUMBER x, enum kind kind) {
   if (x != x) return kind == CATEGORY_LEFT ? -2 : -1;
   if (!((kind == TRUNCATED_RIGHT ? x > -1 : x >= 0) && x < 2147483648.0)) return -1;
-  return (NUMBER)(int32_t)x;
+  const NUMBER whole = (NUMBER)(int32_t)x;
+  return kind == EXACT_RIGHT && whole != x ? -1 : whole;
 }
 
 static inline NUMBER NAME(prepared)(NUMBER x, double zero, enum kind kind) {
