@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from packer import CSourceModule, operators
+from packer import CSourceModule, StaticLibraryModule, operators
 from packer.operators import INCLUDE
 from packer.relax import MACHINE, DataType, Program
 from runtime import SafetensorsModule
@@ -26,13 +26,17 @@ from .pack import depth_of, pack
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from packer.levels.table import Level
+    from packer.modules.host import CodeFile
     from packer.relax import Code, Register, VMExecutable
+    from packer.target import Target
 
     from .steps import Steps
 
     Part = Forest | Steps
 
 _SUPPORT = Path(__file__).parent / "support"
+_OBJECTS = Path(__file__).parent / "objects"  # setup.py makes them
 _CALL = "dso_status(const DLTensor *tables, const DLTensor *x, DLTensor *y)"
 _FUNCTIONS = {
     "evaluate.c": {
@@ -156,8 +160,22 @@ def _code(layers: Sequence[_Layer]) -> list[CSourceModule]:
     return [*modules, parallel]
 
 
+class _Code(CSourceModule):
+    """C code of this distribution; the wheel may have its object for each level of a machine."""
+
+    def write_levels(
+        self, stem: Path, object_format: str, target: Target, levels: Sequence[Level]
+    ) -> CodeFile:
+        """Copy the objects, if there is one for each level; else write the source."""
+        name = Path(self.path or "").stem
+        objects = {level.name: _OBJECTS / f"{name}-{level.name}.o" for level in levels}
+        if target.environment != "gnu" or not all(path.exists() for path in objects.values()):
+            return super().write_levels(stem, object_format, target, levels)
+        return StaticLibraryModule(objects).write_levels(stem, object_format, target, levels)
+
+
 def _c_module(file: str) -> CSourceModule:
-    return CSourceModule(
+    return _Code(
         _SUPPORT / file,
         functions=_FUNCTIONS[file],
         include=[INCLUDE],
