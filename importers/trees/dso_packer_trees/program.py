@@ -20,6 +20,7 @@ from packer.relax import MACHINE, DataType, Program
 from runtime import SafetensorsModule
 from runtime.abi import MODEL_RECORD
 
+from .draw import draw_tree
 from .forest import Forest
 from .pack import depth_of, pack
 
@@ -206,9 +207,12 @@ def _metadata(
     variants = [{"function": "predict", "inputs": [rows], "outputs": [scores]}]
     nodes, values = [], ["rows", *(f"values{i}" for i in range(1, len(parts))), "scores"]
     for i, (part, layer) in enumerate(zip(parts, layers, strict=True)):
-        op = _FOREST if isinstance(part, Forest) else "{steps} steps of {library}"
+        op, drawing = "{steps} steps of {library}", ""
+        if isinstance(part, Forest):
+            op, drawing = _FOREST, draw_tree(part)
         node = {"name": layer.weight, "op": op.format(**facts), "function": layer.function}
-        nodes.append({**node, "inputs": [values[i]], "outputs": [values[i + 1]], "flops": 0})
+        ends = {"inputs": [values[i]], "outputs": [values[i + 1]]}
+        nodes.append({**node, **ends, "flops": 0, "drawing": drawing})
     if "trees" in facts:
         leaves = {"name": "leaves", "dtype": "int32", "shape": ["n", int(facts["trees"])]}
         variants.append({"function": "leaves", "inputs": [rows], "outputs": [leaves]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,13 @@ def test_metadata_has_names_and_counts(tmp_path: Path) -> None:
     shown = _packer(tmp_path, "inspect", "score.so")
     assert "predict(rows: float32[n, 12]) -> scores: float64[n, 2]" in shown
     assert "1 forest of scikit-learn: 5 trees, depth" in shown
+    report = json.loads(_packer(tmp_path, "inspect", "--json", "score.so"))
+    drawing = report["graph"]["nodes"][0]["drawing"].splitlines()
+    assert drawing[0] == "tree 0 of 5"
+    assert re.fullmatch(r"x\[\d+\] <= \S+( or missing)?", drawing[1])
+    assert drawing[2].startswith("├ yes: ")
+    _packer(tmp_path, "inspect", "--html", "score.html", "score.so")
+    assert "tree 0 of 5" in (tmp_path / "score.html").read_text()
 
 
 def test_two_forests_in_one_library(bins: Case, numbers: Case, tmp_path: Path) -> None:

@@ -45,6 +45,15 @@ def drawn(nodes: list[dict[str, Any]], inputs: str = "x", outputs: str = "y") ->
     return list(draw_graph(graph))
 
 
+def test_a_node_has_the_drawing_of_its_importer() -> None:
+    """Text; another value is refused."""
+    one = {**node("a", "x", "y"), "drawing": "x <= 1\n  yes: 2"}
+    assert [row.drawing for row in drawn([one])] == ["", "x <= 1\n  yes: 2", ""]
+    notes: list[str] = []
+    assert read_graph(models.weights(models.record(nodes=[{**one, "drawing": 1}])), notes) is None
+    assert "drawing, expected text, found 1" in notes[0]
+
+
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: Any) -> Path:
     """The library of a model."""
