@@ -24,10 +24,11 @@ class Kind(IntEnum):
     NAN_LEFT = 1
     ZERO_RIGHT = 2  # zero is missing, too (LightGBM)
     ZERO_LEFT = 3
-    CATEGORY_RIGHT = 4  # a category; a missing value is in no set
-    CATEGORY_LEFT = 5  # a missing value is in each set
-    TRUNCATED_RIGHT = 6  # as 4, but -0.5 is category 0 (LightGBM)
-    EXACT_RIGHT = 7  # as 4, but 5.5 is in no set (ONNX)
+    NAN_ZERO = 4  # a missing value is 0 (LightGBM)
+    CATEGORY_RIGHT = 5  # a category; a missing value is in no set
+    CATEGORY_LEFT = 6  # a missing value is in each set
+    TRUNCATED_RIGHT = 7  # as 5, but -0.5 is category 0 (LightGBM)
+    EXACT_RIGHT = 8  # as 5, but 5.5 is in no set (ONNX)
 
 
 class Link(IntEnum):

@@ -49,7 +49,7 @@ MAGIC = b"dsoforst"
 # magic, version, checksum; row type, value type, link, features, slots, trees, sums, width,
 # scores, sets, layout, columns, base last, linear; nodes, leaves; divisor, parameter; the ends of
 # kinds among the columns; the offsets of the tables.
-HEADER = struct.Struct("<8sII14I2Q2d8I12Q")
+HEADER = struct.Struct("<8sII14I2Q2d10I12Q")
 _NUM_TREES, _TREES_OFFSET = 8, 30
 _VERSION = 1
 _CATEGORY = 1 << 31
@@ -261,7 +261,7 @@ def _bins(forest: Forest, nodes: _Nodes) -> _Table | None:
     """Return nodes of bins; None if there are categories or too many slots."""
     trees, is_inner = forest.trees, ~nodes.is_leaf
     columns, slots, ends = _columns(trees, nodes)
-    if ends[Kind.ZERO_LEFT] != len(slots):
+    if ends[Kind.NAN_ZERO] != len(slots):
         return None
     dtype = np.dtype(forest.row_dtype).newbyteorder("<")
     # Each cut once, by column and value.
@@ -297,7 +297,7 @@ def _columns(trees: Trees, nodes: _Nodes) -> tuple[NDArray[np.int64], NDArray[An
     key = kind << 32 | np.maximum(feature, 0)
     distinct = np.unique(key[~nodes.is_leaf])
     table = np.stack([distinct & 0xFFFFFFFF, distinct * 0], axis=1).astype("<u4")
-    ends = [int(np.searchsorted(distinct, (k + 1) << 32)) for k in range(8)]
+    ends = [int(np.searchsorted(distinct, (k + 1) << 32)) for k in range(10)]
     return np.searchsorted(distinct, key), table, ends
 
 

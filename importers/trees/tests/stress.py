@@ -1,6 +1,6 @@
 """A million mutants of the tables of forests and steps: each is refused or evaluated, no crash.
 
-    PYTHONPATH=. .venv-trees/bin/python -P -m importers.trees.tests.stress [--count N] [--seed 1]
+PYTHONPATH=. .venv-trees/bin/python -P -m importers.trees.tests.stress [--count N] [--seed 1]
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def _add_tree(trees: TreeLists, facts: Mapping[str, str], where: str) -> NDArray
     none, zeros = np.full(leaves, -1), np.zeros(leaves)
     threshold = numbers["threshold"].astype(np.float64)
     decisions = numbers["decision_type"].astype(np.int64)
-    kind = _kinds(decisions, threshold)
+    kind = _kinds(decisions)
     if (is_category := decisions & 1 == 1).any():
         threshold = threshold.copy()
         threshold[is_category] = _add_sets(trees, facts, threshold[is_category], where)
@@ -161,11 +161,11 @@ def _add_tree(trees: TreeLists, facts: Mapping[str, str], where: str) -> NDArray
     return values.astype(np.float64)
 
 
-def _kinds(decisions: NDArray[np.int64], threshold: NDArray[np.float64]) -> NDArray[np.int64]:
+def _kinds(decisions: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the kinds; where nothing is missing, NaN is 0."""
     missing, is_left = decisions >> 2 & 3, decisions & 2 != 0
-    is_left = np.where(missing == _NO_MISSING, threshold >= 0, is_left)
     kind = np.where(is_left, Kind.NAN_LEFT, Kind.NAN_RIGHT)
+    kind = np.where(missing == _NO_MISSING, Kind.NAN_ZERO, kind)
     zero = np.where(is_left, Kind.ZERO_LEFT, Kind.ZERO_RIGHT)
     return np.where(decisions & 1, Kind.TRUNCATED_RIGHT, np.where(missing == _ZERO, zero, kind))
 

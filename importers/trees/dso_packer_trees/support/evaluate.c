@@ -80,7 +80,7 @@ static void prepare(const struct forest *f, const struct rows *rows, int64_t fir
 /* Write the leaves of a tile in one tree. */
 static void walk_tile(const struct forest *f, const struct tree *tree, const void *slots,
                       int64_t rows, uint32_t *leaves) {
-  const int has_categories = f->num_columns > f->kind_ends[ZERO_LEFT];
+  const int has_categories = f->num_columns > f->kind_ends[LAST_NUMBER];
   if (f->layout == BINS) {
     divide_tile(f, tree, slots, rows, leaves);
   } else if (!f->is_row_f64) {
@@ -95,7 +95,7 @@ static void walk_tile(const struct forest *f, const struct tree *tree, const voi
 /* Write the leaves of one row in at most LANES trees. */
 static void walk_row(const struct forest *f, const struct tree *trees, uint32_t count,
                      const void *slots, uint32_t *leaves) {
-  const int has_categories = f->num_columns > f->kind_ends[ZERO_LEFT];
+  const int has_categories = f->num_columns > f->kind_ends[LAST_NUMBER];
   if (f->layout == BINS) {
     walk_bins(f, trees, count, slots, leaves);
   } else if (!f->is_row_f64) {

@@ -12,6 +12,8 @@ enum kind {
   NAN_LEFT,
   ZERO_RIGHT,
   ZERO_LEFT,
+  NAN_ZERO,
+  LAST_NUMBER = NAN_ZERO,
   CATEGORY_RIGHT,
   CATEGORY_LEFT,
   TRUNCATED_RIGHT,
@@ -99,7 +101,7 @@ struct forest {
       num_scores, num_sets, layout, num_columns, is_base_last, is_linear;
   uint64_t num_nodes, num_leaves;
   double divisor, parameter;
-  uint32_t kind_ends[8];
+  uint32_t kind_ends[10];
   uint64_t offsets[NUM_TABLES];
 };
 
@@ -162,7 +164,7 @@ static inline const char *check_cuts(const struct forest *f, uint64_t nbytes) {
     cuts += slots[i].count;
     num_slots += (slots[i].count + MOST_CUTS - 1) / MOST_CUTS;
   }
-  if (f->kind_ends[ZERO_LEFT] != f->num_columns) return "kinds of slots";
+  if (f->kind_ends[LAST_NUMBER] != f->num_columns) return "kinds of slots";
   return cuts > most || num_slots != f->num_slots ? "cuts" : NULL;
 }
 
@@ -203,7 +205,7 @@ static inline const char *check_node(const struct forest *f, const struct node_f
   const uint32_t slot = node->slot & ~IS_CATEGORY;
   if (!slot || slot > f->num_slots) return "slot of a node";
   if (f->layout == BINS) return NULL;
-  const int is_category = slot > f->kind_ends[ZERO_LEFT];
+  const int is_category = slot > f->kind_ends[LAST_NUMBER];
   if (is_category != (node->slot >= IS_CATEGORY)) return "slot of a node";
   if (is_category && !(node->threshold >= 0 && node->threshold < f->num_sets))
     return "set of a node";
