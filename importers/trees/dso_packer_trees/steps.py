@@ -32,40 +32,14 @@ _STEP = np.dtype([("words", "<u4", 8), ("numbers", "<u8")])
 _MOST_WORK = 1 << 24  # a float32 counts them
 
 
-class Op(IntEnum):
-    """The operation of a step (support/steps.c, which describes the last ones)."""
-
-    ADD = 0
-    SUB = 1
-    MUL = 2
-    DIV = 3
-    POW = 4
-    LEAST = 5
-    GREATEST = 6
-    LESS = 7
-    LESS_EQUAL = 8
-    EQUAL = 9
-    IS_NAN = 10
-    WHERE = 11
-    ABS = 12
-    SIGN = 13
-    TRUNC = 14
-    SQRT = 15
-    EXP = 16
-    LOG = 17
-    LOG1P = 18
-    TANH = 19
-    LOGISTIC = 20
-    SOFTMAX = 21
-    NORM_L1 = 22
-    NORM_L2 = 23
-    NORM_MOST = 24
-    COUPLE = 25
-    COPY = 26
-    MATMUL = 27
-    DISTANCE = 28
-    LOOKUP = 29
-    LOOKUP_ALL = 30
+# The operations of steps, in the order of support/steps.c, which describes the last ones.
+Op = IntEnum(
+    "Op",
+    "ADD SUB MUL DIV POW LEAST GREATEST LESS LESS_EQUAL EQUAL IS_NAN WHERE ABS SIGN TRUNC SQRT EXP "
+    "LOG LOG1P TANH LOGISTIC SOFTMAX NORM_L1 NORM_L2 NORM_MOST COUPLE COPY MATMUL DISTANCE LOOKUP "
+    "LOOKUP_ALL",
+    start=0,
+)
 
 
 class Columns(NamedTuple):
