@@ -171,6 +171,8 @@ def test_texts_are_refused() -> None:
         packer.from_trees(made)
     with pytest.raises(packer.ExportError, match="is not fitted; call fit first"):
         packer.from_trees(make_pipeline(StandardScaler(), LinearRegression()))
+    with pytest.raises(packer.ExportError, match="no steps but 'passthrough'"):
+        packer.from_trees(make_pipeline("passthrough"))
 
 
 def test_other_operators_are_refused() -> None:

@@ -54,6 +54,9 @@ def _divided(model: Any) -> tuple[list[tuple[str, Any]], Any]:
     """Return the transformers of a pipeline with their names, and its last model."""
     if type(model).__name__ != "Pipeline":
         return [], model
-    *before, (_, last) = [pair for pair in model.steps if pair[1] not in (None, "passthrough")]
+    pairs = [(name, one) for name, one in model.steps if one not in (None, "passthrough")]
+    if not pairs:
+        raise ExportError("Pipeline: no steps but 'passthrough', expected at least one")
+    *before, (_, last) = pairs
     inner, last = _divided(last)
     return [*before, *inner], last
