@@ -1,5 +1,5 @@
 # make demo | resnet18 | test | test-importers | test-peers | test-onnx | parity | samples | check |
-# format | docs | bench | sanitize | fuzz | stress | stress-onnx | clean. Everything is installed
+# format | docs | bench | sanitize | fuzz | stress | stress-onnx | stress-trees | clean. Everything is installed
 # into .venv, and large packages into .venv-tvm, .venv-tvm-legacy, .venv-onnx, .venv-numba,
 # .venv-trees and .venv-scale; nothing needs root.
 PYTHON ?= python3
@@ -24,7 +24,7 @@ TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 
 C_FILES = $(shell find runtime/native runtime/include templates packer/operators importers -name '*.[ch]')
 
-.PHONY: demo resnet18 test test-first test-second test-skipped test-tvm test-models test-onnx test-numba test-trees parity test-scale test-importers test-peers samples check format docs bench sanitize fuzz stress stress-onnx clean
+.PHONY: demo resnet18 test test-first test-second test-skipped test-tvm test-models test-onnx test-numba test-trees parity test-scale test-importers test-peers samples check format docs bench sanitize fuzz stress stress-onnx stress-trees clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -178,6 +178,10 @@ $(VENV_TREES)/installed: $(VENV_TREES)/trees.group $(SOURCES)
 test-trees: $(VENV_TREES)/installed
 	$(VENV_TREES)/bin/python -P -m pytest importers/trees/tests $(TESTFLAGS)
 
+# A million mutants of the tables of forests and steps.
+stress-trees: $(VENV_TREES)/installed
+	PYTHONPATH=. $(VENV_TREES)/bin/python -P -m importers.trees.tests.stress
+
 # Numba's own tests, recorded and run without Numba: half an hour.
 parity: $(VENV_NUMBA)/installed
 	$(VENV_NUMBA)/bin/python -P importers/numba/tests/parity $(TESTFLAGS)
@@ -199,7 +203,7 @@ check: $(VENV)/check.group $(VENV)/test.group
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -x c $(wildcard templates/glue*.h)
 	$(CC) $(C_WARNINGS) -fsyntax-only $(wildcard packer/operators/*.c)
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -Itemplates $(wildcard importers/numba/dso_packer_numba/support/*.c)
-	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include $(wildcard importers/trees/dso_packer_trees/support/*.c)
+	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -Ipacker/operators $(wildcard importers/trees/dso_packer_trees/support/*.c)
 	find runtime/native -name '*.c' | xargs -I{} -P $$(nproc) $(BIN)/clang-tidy --quiet {} -- $(TIDY_FLAGS)
 
 # The layout of all code, applied.

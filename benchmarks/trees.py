@@ -5,7 +5,7 @@
 Each forest is trained by LightGBM on random rows. All score the same 1,000 different rows, in one
 batch and one by one; the figures are microseconds of processor time for a row: the least of the
 rounds, in which the subjects take turns. ONNX Runtime gets the forest in float32. The ratio is
-that of the faster peer.
+that of the faster peer. YDF scores a forest that it trained.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import onnxruntime  # noqa: E402
 
 import packer  # noqa: E402
 import runtime  # noqa: E402
-from dso_packer_trees.read import read_forest  # noqa: E402
+from dso_packer_trees.read import read_model  # noqa: E402
 
 # Trees, leaves, depth, features.
 FORESTS = [
@@ -58,7 +58,7 @@ def train(trees: int, leaves: int, depth: int, features: int) -> lightgbm.Booste
 
 def as_onnx(booster: lightgbm.Booster, features: int) -> bytes:
     """Return the forest as a TreeEnsembleRegressor."""
-    trees = read_forest(booster)[0].trees
+    trees = read_model(booster)[0][0].trees
     count = np.diff(trees.begins)
     tree = np.repeat(np.arange(len(count)), count)
     number = np.arange(len(tree)) - trees.begins[:-1][tree]
@@ -127,6 +127,30 @@ def times(scores: dict[str, Score], rows: Any, rounds: int) -> dict[str, list[fl
     return least
 
 
+def compare_ydf(trees: int, rounds: int) -> None:
+    """Print a row for a forest that YDF trains; YDF's call takes a column for each feature."""
+    import ydf
+
+    random = np.random.default_rng(0)
+    x = random.normal(size=(20_000, 30)).astype(np.float32)
+    label = x[:, 0] * 2 + x[:, 1] ** 2 + random.normal(size=len(x))
+    columns = {f"x{i}": column for i, column in enumerate(x.T)}
+    learner = ydf.GradientBoostedTreesLearner(
+        label="y", task=ydf.Task.REGRESSION, num_trees=trees, validation_ratio=0.0, num_threads=1
+    )
+    model = learner.train({**columns, "y": label}, verbose=0)
+    rows = np.random.default_rng(5).normal(size=(ROWS, 30)).astype(np.float32)
+    given = {f"x{i}": np.ascontiguousarray(column) for i, column in enumerate(rows.T)}
+    with tempfile.TemporaryDirectory() as folder:
+        path = packer.export_library(packer.from_trees(model), Path(folder, "score.so"))
+        predict = runtime.load(path)["predict"]
+    calls = partial(model.predict, given, num_threads=1), partial(predict, rows)
+    assert (calls[1]().numpy() == calls[0]()).all()
+    least = [min(measured(call) for _ in range(rounds)) for call in calls]
+    ratio = least[0] / least[1]
+    print(f"| {trees}, 30 | 1,000 | {least[0]:.2f} | {least[1]:.2f} | {ratio:.1f} |")
+
+
 def main() -> None:
     """Print a row for each forest."""
     parser = argparse.ArgumentParser()
@@ -147,6 +171,8 @@ def main() -> None:
             ratio = min(one[:2]) / one[2]
             print(f"| {trees}, {leaves}, {features} | {name} | {figures} | {ratio:.1f} |")
             sys.stdout.flush()
+    print("\n| trees, features | rows | YDF | dso | ratio |\n|---|---|---|---|---|")
+    compare_ydf(10 if quick else 500, 1 if quick else 7)
 
 
 if __name__ == "__main__":

@@ -68,12 +68,13 @@ function makeOperator(row, most, lanes) {
   [makeValues("reads", row.reads), makeValues("writes", row.writes)].forEach((list) =>
     list && facts.append(list));
   if (row.function) fillFacts(facts, [["function", make("span", { class: "mono" }, row.function)]]);
+  if (row.drawing) fillFacts(facts, [["drawing", make("pre", {}, row.drawing)]]);
   return make("details", { class: "operator" }, summary, facts);
 }
 
 function allOperators() {
   const names = ["kind", "name", "function", "reads", "writes", "flops", "lane", "ends", "begins",
-    "passes"];
+    "passes", "drawing"];
   return data.graph.rows.map((values) => {
     const row = Object.fromEntries(names.map((name, i) => [name, values[i]]));
     const words = [row.kind, row.name, row.function, ...row.reads.flat(), ...row.writes.flat()];

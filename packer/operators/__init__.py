@@ -47,6 +47,7 @@ _FILES: dict[str, tuple[str, ...]] = {
     ),
     "lowp_matmul": ("matmul_lowp", *_LOWP_TILES),
     "normalize": ("normalize", "parallel"),
+    "parallel": ("parallel",),
     "pooling": ("pooling", "reorder", "parallel"),
     "quantize": ("quantize", "parallel"),
     "recurrent": ("recurrent", *_TILES),
@@ -61,8 +62,8 @@ def sources(*names: str) -> list[Path]:
     Parameters
     ----------
     *names : {"attention", "conv2d", "double_matmul", "elementwise", "matmul", \
-"lowp_conv2d", "lowp_matmul", "matmul_bits", "normalize", "pooling", "quantize", \
-"recurrent", "reorder", "resize"}
+"lowp_conv2d", "lowp_matmul", "matmul_bits", "normalize", "parallel", "pooling", \
+"quantize", "recurrent", "reorder", "resize"}
         The operators; by default all. ``"matmul"`` stands for `dso_op_matmul` and its functions.
 
     Returns

@@ -393,6 +393,13 @@ struct dso_op_recurrent {
 DSO_OP_API int dso_op_recurrent(const struct dso_op_recurrent *layer);
 DSO_OP_API int64_t dso_op_recurrent_workspace(const struct dso_op_recurrent *layer);
 
+/* ---- parallel ---- */
+
+/* Run item(data, 0) ... item(data, items - 1), in any order, on the loader's threads if there are
+ * any and `work`, an estimate of all multiplications, is worth it. */
+DSO_OP_API int dso_op_parallel(void (*item)(const void *data, int64_t index), const void *data,
+                               int64_t items, int64_t work);
+
 #ifdef __cplusplus
 }
 #endif

@@ -84,13 +84,6 @@ DSO_OP_API void dso_op_finish(const struct place *place, const struct position *
 /* dso_op_attention of one row; it needs no workspace. */
 DSO_OP_API int dso_op_attention_row(const struct dso_op_attention *attention);
 
-/* ---- parallel.c ---- */
-
-/* Run item(data, 0) ... item(data, items - 1), in any order, on the loader's threads if there are
- * any and `work`, an estimate of all multiplications, is worth it. */
-DSO_OP_API int dso_op_parallel(void (*item)(const void *data, int64_t index), const void *data,
-                               int64_t items, int64_t work);
-
 /* ---- pack.c ---- */
 
 /* Copy a matrix into panels: packed[columns / PANEL, rounded up][rows][PANEL], one panel of them. */

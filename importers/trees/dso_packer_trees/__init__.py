@@ -1,7 +1,8 @@
 """Forests of decision trees: a model becomes tables in the library, and C code that reads them.
 
-`read` has a reader for each library, `forest` is what they make, `pack` the tables, `program` the
-modules. `support` is the C code. No training library is imported unless its object is passed.
+`read` has a reader for each library: it makes forests (`forest`) and the steps of pipelines
+(`steps`); `pack` makes the tables, `program` the modules. `support` is the C code. No training
+library is imported unless its object is passed.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 def from_trees(
     model: Any, *, raw: bool = False, progress: Callable[[str], None] = silent
 ) -> VMExecutable:
-    """Make a tree of modules of a forest: its library needs neither Python nor NumPy.
+    """Make a tree of modules of a forest or pipeline: its library needs neither Python nor NumPy.
 
     Parameters
     ----------
     model : path or object
-        A model file of LightGBM (text), XGBoost (JSON, UBJSON), CatBoost (JSON) or ONNX-ML; a
-        trained model of these packages; a tree, forest, gradient boosting or isolation forest of
-        scikit-learn.
+        A model file of LightGBM (text), XGBoost (JSON, UBJSON), CatBoost (JSON), YDF (a folder)
+        or ONNX-ML; a trained model of these packages; a tree, forest, gradient boosting,
+        isolation forest, linear model, SVM or pipeline of scikit-learn.
     raw : bool
         True for scores without the link: margins, as XGBoost's ``output_margin`` and LightGBM's
         ``raw_score``.
@@ -60,16 +61,18 @@ def from_trees(
         scores = predict(rows)
     """
     try:
-        from .program import forest_module
-        from .read import read_forest
+        from .program import model_module
+        from .read import read_model
     except ModuleNotFoundError as error:
         if str(error.name).startswith(("packer.", "dso_packer_trees.")):
             raise
         text = f"packer.from_trees needs the package {error.name}: pip install 'dso-packer[trees]'"
         raise ExportError(text) from error
     progress("read the model")
-    forest, where = read_forest(model)
+    parts, where = read_model(model)
     progress("make its tables")
-    module = forest_module(forest.without_link() if raw else forest, where)
+    if raw:
+        parts[-1] = parts[-1].without_link()
+    module = model_module(parts, where)
     mark_imported(module, "the code", levels=DEFAULT_LEVELS)
     return module

@@ -24,9 +24,11 @@ class Kind(IntEnum):
     NAN_LEFT = 1
     ZERO_RIGHT = 2  # zero is missing, too (LightGBM)
     ZERO_LEFT = 3
-    CATEGORY_RIGHT = 4  # a category; a missing value is in no set
-    CATEGORY_LEFT = 5  # a missing value is in each set
-    TRUNCATED_RIGHT = 6  # as 4, but -0.5 is category 0 (LightGBM)
+    NAN_ZERO = 4  # a missing value is 0 (LightGBM)
+    CATEGORY_RIGHT = 5  # a category; a missing value is in no set
+    CATEGORY_LEFT = 6  # a missing value is in each set
+    TRUNCATED_RIGHT = 7  # as 5, but -0.5 is category 0 (LightGBM)
+    EXACT_RIGHT = 8  # as 5, but 5.5 is in no set (ONNX)
 
 
 class Link(IntEnum):
@@ -43,6 +45,16 @@ class Link(IntEnum):
     TWO_CLASSES = 8  # of the sigmoid: 1 - p and p
     ISOLATION = 9  # parameter - 2 ** -x
     COMPLEMENT = 10  # 1 - x and x
+    UP_TO_ONE = 11  # a rounded sum of shares
+
+
+class Linear(NamedTuple):
+    """The functions of leaves: constant + sum of coefficient * x, for each node."""
+
+    constant: NDArray[np.float64]
+    counts: NDArray[np.int64]  # of each node's terms, which follow each other
+    features: NDArray[np.int64]
+    coefficients: NDArray[np.float64]
 
 
 class Trees(NamedTuple):
@@ -58,6 +70,8 @@ class Trees(NamedTuple):
     value: NDArray[np.float64]  # [nodes, width]: what leaves add to the sums
     leaf_id: NDArray[np.int64]  # the library's number of a leaf
     sets: Sequence[NDArray[np.int64]] = ()
+    # The values of leaves, if no x of them is missing.
+    linear: Linear | None = None
 
 
 class Forest(NamedTuple):
@@ -98,6 +112,7 @@ class TreeLists:
         self._where = where
         self._parts: list[tuple[NDArray[np.generic], ...]] = []
         self.sets: list[NDArray[np.int64]] = []
+        self.linear: list[Linear] = []  # of each tree, or of none
 
     def add(
         self,
@@ -145,12 +160,14 @@ class TreeLists:
             value.astype(np.float64),
             ids.astype(np.int64),
             self.sets,
+            Linear(*map(np.concatenate, zip(*self.linear, strict=True))) if self.linear else None,
         )
 
 
-def below(threshold: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return ``t`` for which ``x <= t`` is ``x < threshold``, for each float32 `x`."""
-    return np.nextafter(threshold, np.float32(-np.inf)).astype(np.float64)
+def below(threshold: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return ``t`` for which ``x <= t`` is ``x < threshold``, for each `x` of this type."""
+    lower: NDArray[np.floating] = np.nextafter(threshold, threshold.dtype.type(-np.inf))
+    return lower.astype(np.float64)
 
 
 def rounded_down(threshold: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -28,5 +28,5 @@ IMPORTER = Importer(
     (Setting("raw", "boolean", "Scores without the link: margins, not probabilities."),),
     _add_options,
     title="forests of decision trees; importers/trees/docs/trees.md",
-    text="a model of LightGBM, XGBoost, CatBoost or ONNX-ML; its functions are predict and leaves",
+    text="a model of LightGBM, XGBoost, CatBoost, YDF or ONNX-ML; it gets predict and leaves",
 )

@@ -16,6 +16,8 @@ sets        {u32 first word, number of words}, then the words: bit k % 32 of wor
             category k
 cuts        f32 or f64: the distinct thresholds of each column, ascending
 inner       of bins: {u16 slot, u8 rank, u8 leaves of the left child, u16 node, 2 zeros}
+functions   of linear leaves: {f64 constant, u32 first term, number of terms}
+terms       {f64 coefficient, u32 column, 4 zeros}
 
 Nodes have one of two layouts. Of numbers: {f32 or f64 threshold, u32 slot, child}, where the child
 for x[slot] <= threshold is an index in the table; a node of categories has bit 31 of slot set, and
@@ -28,7 +30,6 @@ column have further slots.
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,17 +38,18 @@ import numpy as np
 from packer import ExportError
 
 from .forest import Kind
+from .tables import joined
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .forest import Forest, Trees
+    from .forest import Forest, Linear, Trees
 
 MAGIC = b"dsoforst"
 # magic, version, checksum; row type, value type, link, features, slots, trees, sums, width,
-# scores, sets, layout, columns, base last, 0; nodes, leaves; divisor, parameter; the ends of kinds
-# among the columns; the offsets of the tables.
-HEADER = struct.Struct("<8sII14I2Q2d8I10Q")
+# scores, sets, layout, columns, base last, linear; nodes, leaves; divisor, parameter; the ends of
+# kinds among the columns; the offsets of the tables.
+HEADER = struct.Struct("<8sII14I2Q2d10I12Q")
 _NUM_TREES, _TREES_OFFSET = 8, 30
 _VERSION = 1
 _CATEGORY = 1 << 31
@@ -120,8 +122,22 @@ def pack(forest: Forest, where: str) -> bytes:
         *_sets(trees.sets),
         table.cuts,
         table.inner,
+        *_linear(trees.linear, at),
     ]
-    return _joined(forest, table, tables)
+    return _bytes(forest, table, tables)
+
+
+def _linear(linear: Linear | None, at: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the table of the functions of leaves, which are nodes `at`, and their terms."""
+    functions = [("constant", "<f8"), ("first", "<u4"), ("count", "<u4")]
+    terms = [("coefficient", "<f8"), ("column", "<u4"), ("unused", "<u4")]
+    if linear is None:
+        return np.zeros(0, functions), np.zeros(0, terms)
+    made, parts = np.zeros(len(at), functions), np.zeros(len(linear.features), terms)
+    made["constant"], made["count"] = linear.constant[at], linear.counts[at]
+    made["first"] = (np.cumsum(linear.counts) - linear.counts)[at]
+    parts["coefficient"], parts["column"] = linear.coefficients, linear.features
+    return made, parts
 
 
 def depth_of(data: bytes) -> int:
@@ -145,6 +161,10 @@ def _check(forest: Forest, where: str) -> None:
     sums, width = len(forest.base), trees.value.shape[1]
     targets = forest.targets[tree] + width > sums
     values = np.isfinite(trees.value).all(axis=1)
+    terms = trees.linear.features if trees.linear else trees.feature[:0]
+    if len(terms) and not 0 <= terms.min() <= terms.max() < forest.num_features:
+        text = f"a feature of a leaf, expected 0 to {forest.num_features - 1}"
+        raise ExportError(f"{where}: {text}, found {terms.min()} to {terms.max()}")
     checks: tuple[tuple[Any, str, Any], ...] = (
         (is_node & ((trees.left >= sizes) | (trees.right >= sizes)), "a child", sizes),
         (is_node & (trees.right < 0), "a child", sizes),
@@ -241,7 +261,7 @@ def _bins(forest: Forest, nodes: _Nodes) -> _Table | None:
     """Return nodes of bins; None if there are categories or too many slots."""
     trees, is_inner = forest.trees, ~nodes.is_leaf
     columns, slots, ends = _columns(trees, nodes)
-    if ends[Kind.ZERO_LEFT] != len(slots):
+    if ends[Kind.NAN_ZERO] != len(slots):
         return None
     dtype = np.dtype(forest.row_dtype).newbyteorder("<")
     # Each cut once, by column and value.
@@ -277,7 +297,7 @@ def _columns(trees: Trees, nodes: _Nodes) -> tuple[NDArray[np.int64], NDArray[An
     key = kind << 32 | np.maximum(feature, 0)
     distinct = np.unique(key[~nodes.is_leaf])
     table = np.stack([distinct & 0xFFFFFFFF, distinct * 0], axis=1).astype("<u4")
-    ends = [int(np.searchsorted(distinct, (k + 1) << 32)) for k in range(8)]
+    ends = [int(np.searchsorted(distinct, (k + 1) << 32)) for k in range(10)]
     return np.searchsorted(distinct, key), table, ends
 
 
@@ -293,23 +313,15 @@ def _sets(sets: Sequence[NDArray[np.int64]]) -> tuple[NDArray[Any], NDArray[Any]
     return table, np.concatenate([np.zeros(0, "<u4"), *words])
 
 
-def _joined(forest: Forest, table: _Table, tables: Sequence[NDArray[Any]]) -> bytes:
-    size = (HEADER.size + 63) // 64 * 64
-    offsets, parts = [], [b"\0" * (size - HEADER.size)]
-    for one in tables:
-        offsets.append(size)
-        data = one.tobytes()
-        parts += [data, b"\0" * (-len(data) % 64)]
-        size += (len(data) + 63) // 64 * 64
-    body = b"".join(parts)
+def _bytes(forest: Forest, table: _Table, tables: Sequence[NDArray[Any]]) -> bytes:
     types = (forest.row_dtype == "float64", forest.dtype == "float64", forest.link)
     sums, width = len(forest.base), forest.trees.value.shape[1]
     counts = (forest.num_features, table.num_slots, len(tables[1]), sums, width, forest.num_scores)
-    more = (len(forest.trees.sets), table.layout, len(table.slots), forest.is_base_last, 0)
+    more = (len(forest.trees.sets), table.layout, len(table.slots), forest.is_base_last)
     totals = (len(table.nodes), len(tables[4]), forest.divisor, forest.parameter)
-    numbers = (*types, *counts, *more, *totals)
-    head = HEADER.pack(MAGIC, _VERSION, zlib.crc32(body), *numbers, *table.kind_ends, *offsets)
-    return head + body
+    is_linear = forest.trees.linear is not None
+    fields = (*types, *counts, *more, is_linear, *totals, *table.kind_ends)
+    return joined(HEADER, (MAGIC, _VERSION), fields, tables)
 
 
 def categories(values: NDArray[np.int64], where: str) -> NDArray[np.int64]:

@@ -1,153 +1,234 @@
-"""The modules of a forest: bytecode, the C code of its functions, and its bytes as a weight.
+"""The modules of a model: bytecode, the C code of its functions, and its tables as weights.
 
-``predict`` and ``leaves`` make the result, and call the C function with the weight, the rows and
-the result.
+``predict`` and ``leaves`` make the result of each part, and call its C function with the weight,
+the rows and the result.
 """
 
 from __future__ import annotations
 
 import json
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
-from weakref import ref
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from packer import CSourceModule
+from packer import CSourceModule, StaticLibraryModule, operators
+from packer.operators import INCLUDE
 from packer.relax import MACHINE, DataType, Program
 from runtime import SafetensorsModule
 from runtime.abi import MODEL_RECORD
 
+from .draw import draw_tree
+from .forest import Forest
 from .pack import depth_of, pack
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from packer.levels.table import Level
+    from packer.modules.host import CodeFile
     from packer.relax import Code, Register, VMExecutable
+    from packer.target import Target
 
-    from .forest import Forest
+    from .steps import Steps
 
-_WEIGHT = "forest"
+    Part = Forest | Steps
+
 _SUPPORT = Path(__file__).parent / "support"
+_OBJECTS = Path(__file__).parent / "objects"  # setup.py makes them
+_CALL = "dso_status(const DLTensor *tables, const DLTensor *x, DLTensor *y)"
 _FUNCTIONS = {
-    "trees_is_batch": "int64_t(const DLTensor *x)",
-    "trees_predict": "dso_status(const DLTensor *forest, const DLTensor *x, DLTensor *y)",
-    "trees_leaves": "dso_status(const DLTensor *forest, const DLTensor *x, DLTensor *y)",
+    "evaluate.c": {
+        "trees_is_batch": "int64_t(const DLTensor *x)",
+        "trees_predict": _CALL,
+        "trees_leaves": _CALL,
+    },
+    "steps.c": {"trees_transform": _CALL},
 }
 # The codes of vm.builtin.match_shape and make_shape (TVM, builtin.h).
 _STORE, _ANY = 1, 2
 _NUMBER, _SLOT = 0, 1
-_INT32, _FLOAT = DataType(0, 32), 2
+_INT32, _BYTES = DataType(0, 32), DataType(1, 8)
+_DTYPES = {"float32": DataType(2, 32), "float64": DataType(2, 64)}
 
 
-def forest_module(forest: Forest, where: str) -> VMExecutable:
-    """Make the tree of modules of a forest.
+def model_module(parts: Sequence[Part], where: str) -> VMExecutable:
+    """Make the tree of modules of a model: each part gets the results of the one before.
 
-    Raises ExportError if the forest is damaged or too large.
+    Raises ExportError if a part is damaged or too large.
     """
-    data = pack(forest, where)
-    scores = forest.num_scores
-    shape = () if scores == 1 else (scores,)
-    dtype = DataType(_FLOAT, 64 if forest.dtype == "float64" else 32)
+    layers: list[_Layer] = []
+    weights: dict[str, bytes] = {}
+    facts: dict[str, str] = {}
+    for part in parts:
+        is_last = part is parts[-1]
+        layer, data, of_part = (
+            _of_forest(part, where) if isinstance(part, Forest) else (_of_steps(part, where))
+        )
+        name = f"{layer.weight}{len(weights)}" if layer.weight in weights else layer.weight
+        shape = () if is_last and part.num_scores == 1 else (part.num_scores,)
+        layers.append(layer._replace(weight=name, shape=shape))
+        weights[name] = data
+        facts |= of_part
     program = Program()
-    _write(program.function("predict", ["rows"]), "trees_predict", shape, dtype)
-    num_trees = len(forest.trees.begins) - 1
-    _write(program.function("leaves", ["rows"]), "trees_leaves", (num_trees,), _INT32)
+    _write(program.function("predict", ["rows"]), layers)
+    forests = [i for i, part in enumerate(parts) if isinstance(part, Forest)]
+    if len(forests) == 1:
+        at = forests[0]
+        shape = (int(facts["trees"]),)
+        leaves = layers[at]._replace(function="trees_leaves", shape=shape, dtype=_INT32)
+        _write(program.function("leaves", ["rows"]), [*layers[:at], leaves])
     executable = program.executable()
-    executable.import_module(_code())
-    executable.import_module(_weights(data, _metadata(forest, shape, data)))
+    for module in _code(layers):
+        executable.import_module(module)
+    executable.import_module(_weights(weights, _metadata(parts, layers, facts)))
     return executable
 
 
-def _write(code: Code, function: str, shape: tuple[int, ...], dtype: DataType) -> None:
-    """Write a function: a row gets a result of `shape`, rows get one for each."""
+class _Layer(NamedTuple):
+    """A call of a C function with a weight, rows and a result, which has `shape` for a row."""
+
+    function: str
+    weight: str
+    shape: tuple[int, ...]
+    dtype: DataType
+
+
+def _of_forest(forest: Forest, where: str) -> tuple[_Layer, bytes, dict[str, str]]:
+    """Return the layer of a forest, its tables and facts."""
+    data, trees = pack(forest, where), forest.trees
+    facts = {
+        "library": forest.library,
+        **forest.facts,
+        "trees": str(len(trees.begins) - 1),
+        "depth": str(depth_of(data)),
+        "leaves": str(int((trees.left < 0).sum())),
+        "features_used": str(len(np.unique(trees.feature[trees.left >= 0]))),
+    }
+    return _Layer("trees_predict", "forest", (), _DTYPES[forest.dtype]), data, facts
+
+
+def _of_steps(steps: Steps, where: str) -> tuple[_Layer, bytes, dict[str, str]]:
+    layer = _Layer("trees_transform", "steps", (), _DTYPES[steps.dtype])
+    return layer, steps.pack(where), dict(steps.facts)
+
+
+def _write(code: Code, layers: Sequence[_Layer]) -> None:
+    """Write a function: a row gets a result of the last layer's shape, rows get one for each."""
     rows = code.params[0]
-    nbytes = dtype.bits // 8
-    for extent in shape:
-        nbytes *= extent
     row = code.label()
     is_batch = code.call("trees_is_batch", rows)
     code.jump_if_zero(is_batch, row)
     heap = code.call("vm.builtin.alloc_shape_heap", MACHINE, 1)
     context = f"{code.name}: rows "
     code.run("vm.builtin.match_shape", rows, heap, 2, _STORE, 0, _ANY, 0, context)
-    pairs = [_SLOT, 0, *(number for extent in shape for number in (_NUMBER, extent))]
-    of_rows = code.call("vm.builtin.make_shape", heap, len(pairs) // 2, *pairs)
-    storage = code.call("vm.builtin.alloc_storage", MACHINE, of_rows, 0, dtype, "global")
-    _finish(code, function, storage, of_rows, dtype)
+    found = rows
+    for layer in layers:
+        pairs = [_SLOT, 0, *(number for extent in layer.shape for number in (_NUMBER, extent))]
+        shape = code.call("vm.builtin.make_shape", heap, len(pairs) // 2, *pairs)
+        storage = code.call("vm.builtin.alloc_storage", MACHINE, shape, 0, layer.dtype, "global")
+        found = _run(code, layer, found, storage, shape)
+    code.ret(found)
     code.place(row)
-    storage = code.call("vm.builtin.alloc_storage", MACHINE, (nbytes,), 0, DataType(1, 8), "global")
-    _finish(code, function, storage, shape, dtype)
+    found = rows
+    for layer in layers:
+        nbytes = (prod(layer.shape) * layer.dtype.bits // 8,)
+        storage = code.call("vm.builtin.alloc_storage", MACHINE, nbytes, 0, _BYTES, "global")
+        found = _run(code, layer, found, storage, layer.shape)
+    code.ret(found)
 
 
-def _finish(
-    code: Code,
-    function: str,
-    storage: Register,
-    shape: Register | tuple[int, ...],
-    dtype: DataType,
-) -> None:
-    result = code.call("vm.builtin.alloc_tensor", storage, 0, shape, dtype)
-    code.run(function, code.call("dso.weight", _WEIGHT), code.params[0], result)
-    code.ret(result)
+def _run(
+    code: Code, layer: _Layer, rows: Register, storage: Register, shape: Register | tuple[int, ...]
+) -> Register:
+    result = code.call("vm.builtin.alloc_tensor", storage, 0, shape, layer.dtype)
+    code.run(layer.function, code.call("dso.weight", layer.weight), rows, result)
+    return result
 
 
-_made: ref[CSourceModule] | None = None
+_made: WeakValueDictionary[str, CSourceModule] = WeakValueDictionary()
 
 
-def _code() -> CSourceModule:
-    """Return the module of the C code: one for all forests of a library."""
-    global _made
-    module = _made() if _made else None
-    if module is None:
-        path = _SUPPORT / "evaluate.c"
-        module = CSourceModule(path, functions=_FUNCTIONS, libraries=("m",), options=_OPTIONS)
-        _made = ref(module)
-    return module
+def _code(layers: Sequence[_Layer]) -> list[CSourceModule]:
+    """Return the modules of the C code: the same ones for all models of a library."""
+    has_steps = any(layer.function == "trees_transform" for layer in layers)
+    files = [*_FUNCTIONS] if has_steps else ["evaluate.c"]
+    modules = [_made.get(file) or _c_module(file) for file in files]
+    parallel = _made.get("parallel") or operators.modules("parallel")[0]
+    _made.update(zip([*files, "parallel"], [*modules, parallel], strict=True))
+    return [*modules, parallel]
 
 
-_OPTIONS = ("-O3", "-ffp-contract=off")
+class _Code(CSourceModule):
+    """C code of this distribution; the wheel may have its object for each level of a machine."""
+
+    def write_levels(
+        self, stem: Path, object_format: str, target: Target, levels: Sequence[Level]
+    ) -> CodeFile:
+        """Copy the objects, if there is one for each level; else write the source."""
+        name = Path(self.path or "").stem
+        objects = {level.name: _OBJECTS / f"{name}-{level.name}.o" for level in levels}
+        if target.environment != "gnu" or not all(path.exists() for path in objects.values()):
+            return super().write_levels(stem, object_format, target, levels)
+        return StaticLibraryModule(objects).write_levels(stem, object_format, target, levels)
 
 
-def _weights(data: bytes, metadata: dict[str, str]) -> SafetensorsModule:
-    header = {
-        "__metadata__": metadata,
-        _WEIGHT: {"dtype": "U8", "shape": [len(data)], "data_offsets": [0, len(data)]},
-    }
+def _c_module(file: str) -> CSourceModule:
+    return _Code(
+        _SUPPORT / file,
+        functions=_FUNCTIONS[file],
+        include=[INCLUDE],
+        libraries=("m",),
+        options=("-O3", "-ffp-contract=off"),
+    )
+
+
+def _weights(tensors: Mapping[str, bytes], metadata: dict[str, str]) -> SafetensorsModule:
+    header: dict[str, object] = {"__metadata__": metadata}
+    end = 0
+    for name, data in tensors.items():
+        offsets = [end, end := end + len(data)]
+        header[name] = {"dtype": "U8", "shape": [len(data)], "data_offsets": offsets}
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % 64)
-    return SafetensorsModule(len(text).to_bytes(8, "little") + text + data)
+    parts = [len(text).to_bytes(8, "little"), text, *tensors.values()]
+    return SafetensorsModule(b"".join(parts))
 
 
-def _metadata(forest: Forest, shape: tuple[int, ...], data: bytes) -> dict[str, str]:
-    """Return what readers of the library learn: the record of a model, and the forest's facts."""
-    trees = forest.trees
-    num_trees = len(trees.begins) - 1
-    rows = {"name": "rows", "dtype": forest.row_dtype, "shape": ["n", forest.num_features]}
-    scores = {"name": "scores", "dtype": forest.dtype, "shape": ["n", *shape]}
-    leaves = {"name": "leaves", "dtype": "int32", "shape": ["n", num_trees]}
-    facts = {
-        "library": forest.library,
-        **forest.facts,
-        "trees": str(num_trees),
-        "depth": str(depth_of(data)),
-        "leaves": str(int((trees.left < 0).sum())),
-        "features_used": str(len(np.unique(trees.feature[trees.left >= 0]))),
-    }
-    text = "forest of {library}: {trees} trees, depth {depth}, {features_used} features used"
-    node = {"name": "forest", "op": text.format(**facts), "function": "trees_predict"}
-    ends = {"inputs": [rows["name"]], "outputs": [scores["name"]]}
+def _metadata(
+    parts: Sequence[Part], layers: Sequence[_Layer], facts: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what readers of the library learn: the record of a model, and its facts."""
+    first, last = parts[0], parts[-1]
+    rows = {"name": "rows", "dtype": first.row_dtype, "shape": ["n", first.num_features]}
+    scores = {"name": "scores", "dtype": last.dtype, "shape": ["n", *layers[-1].shape]}
+    variants = [{"function": "predict", "inputs": [rows], "outputs": [scores]}]
+    nodes, values = [], ["rows", *(f"values{i}" for i in range(1, len(parts))), "scores"]
+    for i, (part, layer) in enumerate(zip(parts, layers, strict=True)):
+        op, drawing = "{steps} steps of {library}", ""
+        if isinstance(part, Forest):
+            op, drawing = _FOREST, draw_tree(part)
+        node = {"name": layer.weight, "op": op.format(**facts), "function": layer.function}
+        ends = {"inputs": [values[i]], "outputs": [values[i + 1]]}
+        nodes.append({**node, **ends, "flops": 0, "drawing": drawing})
+    if "trees" in facts:
+        leaves = {"name": "leaves", "dtype": "int32", "shape": ["n", int(facts["trees"])]}
+        variants.append({"function": "leaves", "inputs": [rows], "outputs": [leaves]})
     record = {
         "version": 1,
         "inputs": [rows],
         "outputs": [scores],
-        "variants": [
-            {"function": "predict", "inputs": [rows], "outputs": [scores]},
-            {"function": "leaves", "inputs": [rows], "outputs": [leaves]},
-        ],
-        "nodes": [{**node, **ends, "flops": 0}],
+        "variants": variants,
+        "nodes": nodes,
         "values": {},
         "weights": {},
         "folded": {},
     }
-    names = {"feature_names": list(forest.feature_names), "classes": list(forest.classes)}
+    names = {"feature_names": list(first.feature_names), "classes": list(last.classes)}
     lists = {key: json.dumps(value, ensure_ascii=False) for key, value in names.items() if value}
     return {MODEL_RECORD: json.dumps(record, ensure_ascii=False), **facts, **lists}
+
+
+_FOREST = "forest of {library}: {trees} trees, depth {depth}, {features_used} features used"

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import catboost
 import lightgbm
 import numpy as np
+import onnx
 import onnxruntime
 import skl2onnx
 import sklearn.ensemble
 import sklearn.tree
 import xgboost
+import ydf
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -140,6 +142,83 @@ def _onnx(kind: type, classes: int = 0, **options: Any) -> Case:
     return Case(made, predict, None, 32)
 
 
+def _ensemble(dtype: str) -> Case:
+    """Return a TreeEnsemble of opset 5 with each mode, as ONNX Runtime has it."""
+    modes = {"<=": 0, "<": 1, ">=": 2, ">": 3, "==": 4, "!=": 5, "in": 6}
+    # The test, and what follows if it is true and if it is false: nodes, or leaves below 0.
+    nodes: list[tuple[int, str, float, int, int]] = [
+        *((0, "<=", 0.5, 1, 2), (1, "<", 0.25, 3, -1), (3, "in", 0, 4, 5)),
+        *((2, ">", -0.5, -2, -3), (4, ">=", 1.5, -4, -1), (7, "!=", 5, -5, -6)),
+        *((5, "==", 0.0, -2, -2), (7, "in", 0, -3, -4)),
+    ]
+    roots = [0, 6, 7]
+    values = np.linspace(-1, 2, 12).reshape(2, 6).astype(dtype)
+    columns = list(zip(*nodes, strict=True))
+    attributes: dict[str, Any] = {
+        "n_targets": 2,
+        "nodes_featureids": columns[0],
+        "nodes_missing_value_tracks_true": [1, 0, 0, 1, 0, 0, 0, 0],
+        "leaf_targetids": [k % 2 for k in range(6)],
+        "tree_roots": roots,
+        "aggregate_function": 0,
+    }
+    for side, branches in zip(("true", "false"), columns[3:], strict=True):
+        attributes[f"nodes_{side}nodeids"] = [b if b >= 0 else -b - 1 for b in branches]
+        attributes[f"nodes_{side}leafs"] = [int(b < 0) for b in branches]
+    for name, array in (
+        ("nodes_splits", np.array(columns[2], dtype)),
+        ("nodes_modes", np.array([modes[mode] for mode in columns[1]], np.uint8)),
+        ("leaf_weights", values[0]),
+        ("membership_values", np.array([1, 2, 30, np.nan, 5, 7, np.nan], dtype)),
+    ):
+        attributes[name] = onnx.numpy_helper.from_array(array)
+    node = onnx.helper.make_node("TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", **attributes)
+    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    ends = [
+        onnx.helper.make_tensor_value_info(name, kind, [None, extent])
+        for name, extent in (("x", FEATURES), ("y", 2))
+    ]
+    graph = onnx.helper.make_graph([node], "ensemble", ends[:1], ends[1:])
+    versions = [onnx.helper.make_opsetid("ai.onnx.ml", 5), onnx.helper.make_opsetid("", 18)]
+    made = onnx.helper.make_model(graph, opset_imports=versions, ir_version=9)
+    session = onnxruntime.InferenceSession(made.SerializeToString())
+
+    def predict(rows: Array) -> Array:
+        return np.asarray(session.run(None, {"x": rows.astype(dtype)})[0])
+
+    return Case(made, predict, None, 4)
+
+
+def _ydf(kind: str, classes: int = 0, rounding: float = 0.0, **options: Any) -> Case:
+    """Return a model of YDF; some columns are categories."""
+    x, y = _training(classes)
+    named = options.pop("categories", False)
+    codes = CATEGORIES if named else []
+    semantics = [
+        ydf.Feature(f"f{i}", ydf.Semantic.CATEGORICAL if i in codes else ydf.Semantic.NUMERICAL)
+        for i in range(FEATURES)
+    ]
+
+    def data(rows: Array) -> dict[str, Array]:
+        found = {f"f{i}": column for i, column in enumerate(rows.T)}
+        return {
+            **found,
+            **{
+                f"f{i}": np.where(np.abs(rows[:, i]) < 99, rows[:, i], 0).astype(int) for i in codes
+            },
+        }
+
+    label = y if classes else np.abs(y)
+    task = ydf.Task.CLASSIFICATION if classes else ydf.Task.REGRESSION
+    learner = getattr(ydf, kind)(label="y", features=semantics, task=task, **options)
+    model = learner.train({**data(x), "y": label}, verbose=0)
+
+    def leaves(rows: Array) -> Array:
+        return np.asarray(model.predict_leaves({**data(rows), "y": np.resize(label, len(rows))}))
+
+    return Case(model, lambda rows: model.predict(data(rows)), leaves, rounding)
+
+
 _FOREST = {"n_estimators": 15, "max_depth": 8}
 _ENSEMBLE, _TREE = sklearn.ensemble, sklearn.tree
 CASES: dict[str, Callable[[], Case]] = {
@@ -159,6 +238,10 @@ CASES: dict[str, Callable[[], Case]] = {
     ),
     "lightgbm-categories": lambda: _lightgbm(categories=CATEGORIES, max_cat_to_onehot=1),
     "lightgbm-onehot": lambda: _lightgbm(categories=CATEGORIES, max_cat_to_onehot=100),
+    "lightgbm-linear": lambda: _lightgbm(linear_tree=True),
+    "lightgbm-linear-classes": lambda: _lightgbm(
+        3, linear_tree=True, objective="multiclass", num_class=3
+    ),
     "lightgbm-zero": lambda: _lightgbm(zero_as_missing=True),
     "lightgbm-no-missing": lambda: _lightgbm(use_missing=False),
     "xgboost": _xgboost,
@@ -183,6 +266,19 @@ CASES: dict[str, Callable[[], Case]] = {
     "onnx-two-classes": lambda: _onnx(_ENSEMBLE.RandomForestClassifier, 2, **_FOREST),
     "onnx-boosting": lambda: _onnx(_ENSEMBLE.GradientBoostingRegressor),
     "onnx-boosting-binary": lambda: _onnx(_ENSEMBLE.GradientBoostingClassifier, 2),
+    "onnx-ensemble": lambda: _ensemble("float32"),
+    "onnx-ensemble-double": lambda: _ensemble("float64"),
+    "ydf": lambda: _ydf("GradientBoostedTreesLearner", num_trees=20),
+    "ydf-binary": lambda: _ydf("GradientBoostedTreesLearner", 2, num_trees=20),
+    "ydf-classes": lambda: _ydf("GradientBoostedTreesLearner", 3, 4, num_trees=20),
+    "ydf-poisson": lambda: _ydf("GradientBoostedTreesLearner", loss="POISSON", num_trees=20),
+    "ydf-discrete": lambda: _ydf(
+        "GradientBoostedTreesLearner", num_trees=20, discretize_numerical_columns=True
+    ),
+    "ydf-forest": lambda: _ydf("RandomForestLearner", num_trees=10),
+    "ydf-votes": lambda: _ydf("RandomForestLearner", 3, num_trees=10),
+    "ydf-shares": lambda: _ydf("RandomForestLearner", 2, 4, num_trees=10, winner_take_all=False),
+    "ydf-categories": lambda: _ydf("GradientBoostedTreesLearner", 2, num_trees=20, categories=True),
     "sklearn-tree": lambda: _sklearn(_TREE.DecisionTreeRegressor),
     "sklearn-tree-classes": lambda: _sklearn(_TREE.DecisionTreeClassifier, 3, max_depth=5),
     "sklearn-forest": lambda: _sklearn(_ENSEMBLE.RandomForestRegressor, **_FOREST),

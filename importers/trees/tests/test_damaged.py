@@ -15,6 +15,7 @@ import packer
 import runtime
 
 from .models import FEATURES, Case, rows
+from .pipelines import PIPELINES
 
 MUTANTS = 3000
 HEADER_CHECKSUM = slice(12, 16)
@@ -31,13 +32,26 @@ def test_mutants_of_a_forest(
     assert sum(outcomes.values()) == MUTANTS
 
 
+@pytest.mark.parametrize("name", ["ordinal", "svr"])
+def test_mutants_of_steps(name: str, tmp_path: Path) -> None:
+    """The same for the steps of pipelines."""
+    module = packer.from_trees(PIPELINES[name]().model)
+    model = runtime.load(packer.export_library(module, tmp_path / "score.so"))
+    outcomes = mutate(model, MUTANTS, seed=2)
+    assert outcomes["refused"] > MUTANTS / 10
+    assert sum(outcomes.values()) == MUTANTS
+
+
 def mutate(model: Any, count: int, seed: int) -> dict[str, int]:
-    """Call the C function with changed forests; return how many were refused and evaluated."""
+    """Call the C function with changed tables; return how many were refused and evaluated."""
     random = np.random.default_rng(seed)
-    original = np.asarray(model.weights["forest"])
+    name = next(iter(model.weights))
+    function = {"forest": "trees_predict", "steps": "trees_transform"}[name]
+    original = np.asarray(model.weights[name])
     forest = runtime.empty((len(original),), "uint8")
     data, given = forest.numpy(), rows(20, 1, extreme=True)
-    result = runtime.empty((20,), model.outputs[0].dtype)
+    shape = (20, *model.outputs[0].shape[1:])
+    result = runtime.empty(shape, model.outputs[0].dtype)
     outcomes = {"refused": 0, "evaluated": 0}
     for number in range(count):
         data[:] = original
@@ -48,7 +62,7 @@ def mutate(model: Any, count: int, seed: int) -> dict[str, int]:
         # The checks of a forest are skipped for one of the same address and checksum.
         data[HEADER_CHECKSUM] = np.frombuffer(np.int32(number).tobytes(), np.uint8)
         try:
-            model["trees_predict"](forest, given, result)
+            model[function](forest, given, result)
             outcomes["evaluated"] += 1
         except (ValueError, TypeError):
             outcomes["refused"] += 1
@@ -125,7 +139,7 @@ def test_crafted_models(change: Any, text: str, bins: Case, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("old", "new", "text"),
     [
-        ("is_linear=0", "is_linear=1", "linear leaves are not supported"),
+        ("is_linear=0", "is_linear=1", "num_features has 0 numbers, expected 15"),
         ("objective=regression", "objective=mine", "objective 'mine', expected one of"),
         ("end of trees", "end of tree", "the file is cut"),
         ("num_leaves=15", "num_leaves=16", "leaf_value has 15 numbers, expected 16"),
@@ -162,7 +176,7 @@ def test_other_sources_are_refused(tmp_path: Path) -> None:
         (other, "found a file that begins with b'no model'"),
         ([1], r"found \[1\]"),
         (RandomForestClassifier(), "is not fitted; call fit first"),
-        (AdaBoostClassifier(), "not supported, expected IsolationForest"),
+        (AdaBoostClassifier(), "AdaBoostClassifier is not supported, expected a forest"),
         (several, "a classifier of 2 outputs, expected 1"),
     ):
         with pytest.raises(packer.ExportError, match=text):

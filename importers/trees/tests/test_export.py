@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import packer
 import runtime
+from dso_packer_trees import program
 
 from .models import Case, rows
 
@@ -66,6 +68,13 @@ def test_metadata_has_names_and_counts(tmp_path: Path) -> None:
     shown = _packer(tmp_path, "inspect", "score.so")
     assert "predict(rows: float32[n, 12]) -> scores: float64[n, 2]" in shown
     assert "1 forest of scikit-learn: 5 trees, depth" in shown
+    report = json.loads(_packer(tmp_path, "inspect", "--json", "score.so"))
+    drawing = report["graph"]["nodes"][0]["drawing"].splitlines()
+    assert drawing[0] == "tree 0 of 5"
+    assert re.fullmatch(r"x\[\d+\] <= \S+( or missing)?", drawing[1])
+    assert drawing[2].startswith("├ yes: ")
+    _packer(tmp_path, "inspect", "--html", "score.html", "score.so")
+    assert "tree 0 of 5" in (tmp_path / "score.html").read_text()
 
 
 def test_two_forests_in_one_library(bins: Case, numbers: Case, tmp_path: Path) -> None:
@@ -89,3 +98,27 @@ def test_equal_models_give_equal_bytes(bins: Case, tmp_path: Path) -> None:
         module = packer.from_trees(tmp_path / name if name else bins.model)
         outputs.add(packer.export_library(module, tmp_path / "score.so").read_bytes())
     assert len(outputs) == 1
+
+
+def test_the_objects_of_the_wheel_have_the_bits_of_the_source(
+    bins: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An export for x86-64 links them; without them, or for other levels, it compiles."""
+    module = packer.from_trees(bins.model)
+    given = rows(300, 2)
+    scores = []
+    for name in ("objects", "source"):
+        if name == "source":
+            monkeypatch.setattr(program, "_OBJECTS", tmp_path / "none")
+        folder = tmp_path / name
+        folder.mkdir()
+        path = packer.export_library(module, tmp_path / "score.so", workspace_dir=folder)
+        scores.append(np.asarray(runtime.load(path)["predict"](given)).tobytes())
+        kept = {file.name for file in folder.rglob("*")}
+        assert ("lib0.c" in kept, "lib0.x86-64-v3.o" in kept) == (
+            name == "source",
+            name != "source",
+        )
+    assert scores[0] == scores[1]
+    path = packer.export_library(module, tmp_path / "2.so", build=packer.Build(cpu=["x86-64-v2"]))
+    assert np.asarray(runtime.load(path)["predict"](given)).tobytes() == scores[0]

@@ -33,6 +33,7 @@ class Row(NamedTuple):
     ends: tuple[int, ...]  # the lanes that lead to its dot from above
     begins: tuple[int, ...]  # the lanes that lead down from it
     passes: tuple[int, ...]  # the lanes that pass
+    drawing: str  # what the importer drew of it
 
 
 def describe_graph(graph: GraphReport | None) -> dict[str, Any] | None:
@@ -64,12 +65,12 @@ def describe_graph(graph: GraphReport | None) -> dict[str, Any] | None:
 def draw_graph(graph: GraphReport) -> Iterator[Row]:
     """Return the rows: inputs, operators in the order of the calls, outputs."""
     named = list(_operations(graph))[:_MAX_ROWS]
-    made = {name for *_, writes, _ in named for name in writes}
+    made = {name for *_, writes, _, _ in named for name in writes}
     last: dict[str, int] = {}
-    for index, (_, _, _, reads, writes, _) in enumerate(named):
+    for index, (_, _, _, reads, writes, *_) in enumerate(named):
         last.update(dict.fromkeys((*reads, *writes), index))
     lanes: dict[str, int] = {}
-    for index, (kind, name, function, reads, writes, flops) in enumerate(named):
+    for index, (kind, name, function, reads, writes, flops, drawing) in enumerate(named):
         runs = [value for value in dict.fromkeys(reads) if value in made and value in lanes]
         ends = tuple(lanes[value] for value in runs)
         for value in runs:
@@ -83,19 +84,20 @@ def draw_graph(graph: GraphReport) -> Iterator[Row]:
                 begins.append(lanes[value])
         dots = [*begins, *ends] if not begins or begins[0] in ends else [begins[0]]
         lane = dots[0] if dots else _free(lanes, ())
-        yield Row(kind, name, function, reads, writes, flops, lane, ends, tuple(begins), passes)
+        found = (lane, ends, tuple(begins), passes, drawing)
+        yield Row(kind, name, function, reads, writes, flops, *found)
 
 
-_Operation = tuple[str, str, str, tuple[str, ...], tuple[str, ...], int]
+_Operation = tuple[str, str, str, tuple[str, ...], tuple[str, ...], int, str]
 
 
 def _operations(graph: GraphReport) -> Iterator[_Operation]:
     for info in graph.inputs:
-        yield "input", info.name, "", (), (info.name,), 0
+        yield "input", info.name, "", (), (info.name,), 0, ""
     for node in graph.nodes:
-        yield node.op, node.name, node.function, node.inputs, node.outputs, node.flops
+        yield node.op, node.name, *node[2:]
     for info in graph.outputs:
-        yield "output", info.name, "", (info.name,), (), 0
+        yield "output", info.name, "", (info.name,), (), 0, ""
 
 
 def _free(lanes: Mapping[str, int], preferred: Sequence[int]) -> int:

@@ -75,6 +75,8 @@ class GraphNode(NamedTuple):
         Names of values.
     flops : int
         Floating-point operations of a call; with a symbolic extent those for 1.
+    drawing : str
+        Lines of text that an importer draws of it, for readers; else "".
     """
 
     name: str
@@ -83,6 +85,7 @@ class GraphNode(NamedTuple):
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     flops: int
+    drawing: str = ""
 
 
 class Variant(NamedTuple):
@@ -231,4 +234,5 @@ def _node(fields: Mapping[str, Any]) -> GraphNode:
         tuple(_each(fields, "inputs", str)),
         tuple(_each(fields, "outputs", str)),
         _field(fields, "flops", int, 0),
+        _field(fields, "drawing", str, ""),
     )

@@ -45,6 +45,15 @@ def drawn(nodes: list[dict[str, Any]], inputs: str = "x", outputs: str = "y") ->
     return list(draw_graph(graph))
 
 
+def test_a_node_has_the_drawing_of_its_importer() -> None:
+    """Text; another value is refused."""
+    one = {**node("a", "x", "y"), "drawing": "x <= 1\n  yes: 2"}
+    assert [row.drawing for row in drawn([one])] == ["", "x <= 1\n  yes: 2", ""]
+    notes: list[str] = []
+    assert read_graph(models.weights(models.record(nodes=[{**one, "drawing": 1}])), notes) is None
+    assert "drawing, expected text, found 1" in notes[0]
+
+
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: Any) -> Path:
     """The library of a model."""
@@ -123,7 +132,7 @@ def test_the_json_has_all(path: Path) -> None:
     report = inspect_library(path).to_dict()
     assert list(faults(report, SCHEMA, SCHEMA)) == []
     graph = report["graph"]
-    assert graph["nodes"] == models.RECORD["nodes"]
+    assert graph["nodes"] == [{**one, "drawing": ""} for one in models.RECORD["nodes"]]
     assert graph["operators"] == {"dso.MatMul": 1, "Mul": 1}
     assert graph["flops"] == 2 * 40 * 48 + 48
     assert graph["weights_nbytes"] == 4 * (2 * 40 * 32 + 48 + 48)

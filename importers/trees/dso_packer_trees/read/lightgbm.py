@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from packer import ExportError
 
-from ..forest import Forest, Kind, Link, TreeLists
+from ..forest import Forest, Kind, Linear, Link, TreeLists
 from ..pack import categories
 
 _IDENTITY = (
@@ -59,8 +59,12 @@ def from_bytes(data: bytes, where: str) -> Forest:
         found = f"{len(blocks)} trees of {outputs} for each iteration"
         raise ExportError(f"{where}: {found}, expected all trees of each; save the model again")
     trees = TreeLists(where)
+    is_linear = any("\nis_linear=1" in block for block in blocks)
     for i, block in enumerate(blocks):
-        _add_tree(trees, _facts(block), f"{where}: tree {i}")
+        of_tree = _facts(block)
+        values = _add_tree(trees, of_tree, f"{where}: tree {i}")
+        if is_linear:
+            trees.linear.append(_linear(of_tree, values, f"{where}: tree {i}"))
     name, link, parameter = _link(facts.get("objective", ""), where)
     return Forest(
         "lightgbm",
@@ -102,14 +106,29 @@ def _array(
     return array
 
 
-def _add_tree(trees: TreeLists, facts: Mapping[str, str], where: str) -> None:
-    """Add a tree: its nodes in order, then its leaves."""
+def _linear(facts: Mapping[str, str], values: NDArray[np.float64], where: str) -> Linear:
+    """Return the functions of a tree's leaves; without them, the values of the leaves."""
+    leaves, empty = len(values), np.zeros(len(values) - 1)
+    if facts.get("is_linear", "0").strip() == "0":
+        zeros = np.zeros(2 * leaves - 1, np.int64)
+        return Linear(np.concatenate([empty, values]), zeros, zeros[:0], empty[:0])
+    counts = _array(facts, "num_features", np.int64, leaves, where).astype(np.int64)
+    if counts.min() < 0:
+        raise ExportError(f"{where}: num_features, expected at least 0, found {counts.min()}")
+    total = int(counts.sum())
+    return Linear(
+        np.concatenate([empty, _array(facts, "leaf_const", np.float64, leaves, where)]),
+        np.concatenate([empty, counts]).astype(np.int64),
+        _array(facts, "leaf_features", np.int64, total, where).astype(np.int64),
+        _array(facts, "leaf_coeff", np.float64, total, where).astype(np.float64),
+    )
+
+
+def _add_tree(trees: TreeLists, facts: Mapping[str, str], where: str) -> NDArray[np.float64]:
+    """Add a tree: its nodes in order, then its leaves; return their values."""
     leaves = _number(facts, "num_leaves", where)
     if leaves < 1:
         raise ExportError(f"{where}: num_leaves, expected at least 1, found {leaves}")
-    if facts.get("is_linear", "0").strip() != "0":
-        text = "linear leaves are not supported; train with linear_tree=False"
-        raise ExportError(f"{where}: {text}")
     inner = leaves - 1
     values = _array(facts, "leaf_value", np.float64, leaves, where)
     numbers = {
@@ -126,7 +145,7 @@ def _add_tree(trees: TreeLists, facts: Mapping[str, str], where: str) -> None:
     none, zeros = np.full(leaves, -1), np.zeros(leaves)
     threshold = numbers["threshold"].astype(np.float64)
     decisions = numbers["decision_type"].astype(np.int64)
-    kind = _kinds(decisions, threshold)
+    kind = _kinds(decisions)
     if (is_category := decisions & 1 == 1).any():
         threshold = threshold.copy()
         threshold[is_category] = _add_sets(trees, facts, threshold[is_category], where)
@@ -139,13 +158,14 @@ def _add_tree(trees: TreeLists, facts: Mapping[str, str], where: str) -> None:
         np.concatenate([np.zeros(inner), values]),
         np.concatenate([np.zeros(inner, np.int64), np.arange(leaves)]),
     )
+    return values.astype(np.float64)
 
 
-def _kinds(decisions: NDArray[np.int64], threshold: NDArray[np.float64]) -> NDArray[np.int64]:
+def _kinds(decisions: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the kinds; where nothing is missing, NaN is 0."""
     missing, is_left = decisions >> 2 & 3, decisions & 2 != 0
-    is_left = np.where(missing == _NO_MISSING, threshold >= 0, is_left)
     kind = np.where(is_left, Kind.NAN_LEFT, Kind.NAN_RIGHT)
+    kind = np.where(missing == _NO_MISSING, Kind.NAN_ZERO, kind)
     zero = np.where(is_left, Kind.ZERO_LEFT, Kind.ZERO_RIGHT)
     return np.where(decisions & 1, Kind.TRUNCATED_RIGHT, np.where(missing == _ZERO, zero, kind))
 

@@ -32,7 +32,12 @@ def from_object(model: Any, where: str) -> Forest:
                     feature_names=[str(name) for name in getattr(model, "feature_names_in_", ())],
                     classes=[str(name) for name in getattr(model, "classes_", ())],
                 )
-    raise ExportError(f"{where}: not supported, expected {', '.join(_READERS)}")
+    raise ExportError(f"{where}: not a forest, expected {', '.join(_READERS)}")
+
+
+def is_forest(model: Any) -> bool:
+    """Return True if the class of a model, or a base of it, is one of scikit-learn's forests."""
+    return any(cls.__name__ in _READERS for cls in type(model).__mro__)
 
 
 def _tree(model: Any, where: str) -> Forest:

@@ -6,20 +6,14 @@
  * order of the trees, as the libraries add them. One file has all of it, so that each CPU level
  * compiles the loops with their callers. */
 #include <math.h>
-#include <stdio.h>
 
 #include "forest.h"
+#include "rows.h"
 
 #define LANES 8
 #define STEPS 4
 #define MOST_TILE 64
 #define TILE_NBYTES 65536
-
-struct rows {
-  const void *data;
-  int64_t count, stride; /* the elements from one row to the next */
-  int is_f64;
-};
 
 #define NUMBER float
 #define NODE struct node_f32
@@ -86,7 +80,7 @@ static void prepare(const struct forest *f, const struct rows *rows, int64_t fir
 /* Write the leaves of a tile in one tree. */
 static void walk_tile(const struct forest *f, const struct tree *tree, const void *slots,
                       int64_t rows, uint32_t *leaves) {
-  const int has_categories = f->num_columns > f->kind_ends[ZERO_LEFT];
+  const int has_categories = f->num_columns > f->kind_ends[LAST_NUMBER];
   if (f->layout == BINS) {
     divide_tile(f, tree, slots, rows, leaves);
   } else if (!f->is_row_f64) {
@@ -101,7 +95,7 @@ static void walk_tile(const struct forest *f, const struct tree *tree, const voi
 /* Write the leaves of one row in at most LANES trees. */
 static void walk_row(const struct forest *f, const struct tree *trees, uint32_t count,
                      const void *slots, uint32_t *leaves) {
-  const int has_categories = f->num_columns > f->kind_ends[ZERO_LEFT];
+  const int has_categories = f->num_columns > f->kind_ends[LAST_NUMBER];
   if (f->layout == BINS) {
     walk_bins(f, trees, count, slots, leaves);
   } else if (!f->is_row_f64) {
@@ -152,6 +146,39 @@ static void add_leaves(const struct forest *f, uint32_t first_tree, uint32_t tre
   }
 }
 
+/* ---- Linear leaves ---- */
+
+struct linear_tile {
+  double *sums;
+  const struct rows *rows;
+  int64_t first; /* row */
+};
+
+static double value_of(const struct forest *f, uint32_t leaf, const struct rows *rows,
+                       int64_t row) {
+  const struct function function = ((const struct function *)table_of(f, FUNCTIONS))[leaf];
+  const struct term *terms = (const struct term *)table_of(f, TERMS) + function.first;
+  double value = function.constant;
+  for (uint32_t k = 0; k < function.count; k++) {
+    const int64_t at = row * rows->stride + terms[k].column;
+    const double x =
+        rows->is_f64 ? ((const double *)rows->data)[at] : (double)((const float *)rows->data)[at];
+    if (x != x) return ((const double *)table_of(f, VALUES))[leaf];
+    value += terms[k].coefficient * x;
+  }
+  return value;
+}
+
+static void add_linear(const struct forest *f, uint32_t first_tree, uint32_t trees, int64_t rows,
+                       const uint32_t *leaves, void *tile) {
+  const struct linear_tile *to = tile;
+  const struct tree *tree = (const struct tree *)table_of(f, TREES) + first_tree;
+  for (uint32_t k = 0; k < trees; k++)
+    for (int64_t r = 0; r < rows; r++)
+      to->sums[(size_t)r * f->num_sums + tree[k].target] +=
+          value_of(f, leaves[k * MOST_TILE + r], to->rows, to->first + r);
+}
+
 static void write_leaves(const struct forest *f, uint32_t first_tree, uint32_t trees, int64_t rows,
                          const uint32_t *leaves, void *to) {
   const int32_t *ids = table_of(f, LEAF_IDS);
@@ -160,13 +187,15 @@ static void write_leaves(const struct forest *f, uint32_t first_tree, uint32_t t
       ((int32_t *)to)[(size_t)r * f->num_trees + first_tree + k] = ids[leaves[k * MOST_TILE + r]];
 }
 
-static void score_tile(const struct forest *f, const void *slots, int64_t rows, void *sums,
-                       void *scores) {
+static void score_tile(const struct forest *f, const void *slots, const struct rows *from,
+                       int64_t first, int64_t rows, void *sums, void *scores) {
   const size_t number = f->is_value_f64 ? 8 : 4, nbytes = f->num_sums * number;
   if (f->is_base_last) memset(sums, 0, (size_t)rows * nbytes);
   for (int64_t r = 0; r < rows && !f->is_base_last; r++)
     memcpy((char *)sums + (size_t)r * nbytes, table_of(f, BASE), nbytes);
-  evaluate_tile(f, slots, rows, add_leaves, sums);
+  struct linear_tile linear = {sums, from, first};
+  if (f->is_linear) evaluate_tile(f, slots, rows, add_linear, &linear);
+  else evaluate_tile(f, slots, rows, add_leaves, sums);
   for (int64_t r = 0; r < rows; r++) {
     void *one = (char *)sums + (size_t)r * nbytes;
     void *to = (char *)scores + (size_t)r * f->num_scores * number;
@@ -175,70 +204,14 @@ static void score_tile(const struct forest *f, const void *slots, int64_t rows, 
   }
 }
 
-/* ---- Arguments ---- */
-
-static int refuse(const char *what, int64_t expected, int64_t found) {
-  char text[160];
-  snprintf(text, sizeof text, "%s, expected %lld, found %lld", what, (long long)expected,
-           (long long)found);
-  return dso_raise("ValueError", text);
-}
-
-static int rows_of(const struct forest *f, const DLTensor *x, struct rows *rows) {
-  const DLDataType dtype = x->dtype;
-  if (dtype.code != 2 || (dtype.bits != 32 && dtype.bits != 64) || dtype.lanes != 1)
-    return dso_raise("TypeError", "rows: data type, expected float32 or float64; convert the rows");
-  if (x->ndim < 1 || x->ndim > 2)
-    return refuse("rows: number of dimensions, a row has 1 and rows have 2", 2, x->ndim);
-  const int64_t features = x->shape[x->ndim - 1];
-  if (features != f->num_features)
-    return refuse("rows: number of features", f->num_features, features);
-  if (x->device.device_type != 1)
-    return dso_raise("ValueError", "rows: expected memory of the CPU");
-  if (x->strides && x->strides[x->ndim - 1] != 1 && features > 1)
-    return dso_raise("ValueError", "rows: expected contiguous rows");
-  rows->data = (const char *)x->data + x->byte_offset;
-  rows->count = x->ndim == 2 ? x->shape[0] : 1;
-  rows->stride = x->ndim == 2 && x->strides && rows->count > 1 ? x->strides[0] : features;
-  rows->is_f64 = dtype.bits == 64;
-  return 0;
-}
-
-/* Check a result: a row has the extents of one, `width`; of a width of 1 it may be a scalar. */
-static int check_result(const DLTensor *y, const struct rows *rows, int64_t width, int code,
-                        int bits) {
-  int64_t count = 1;
-  for (int i = 0; i < y->ndim; i++) count *= y->shape[i];
-  if (y->dtype.code != code || y->dtype.bits != bits)
-    return dso_raise("TypeError", "result: data type, expected the one of the scores");
-  if (count != rows->count * width) return refuse("result: elements", rows->count * width, count);
-  return 0;
-}
-
-/* ---- Loops on the threads of the loader ---- */
-
-struct group {
-  void *sync_handle;
-  int32_t num_task;
-};
-typedef int (*task)(int id, struct group *group, void *data);
-
-/* A load sets this variable. It is weak, since other code of the library may define it too. */
-extern int (*__TVMBackendParallelLaunch)(task task, void *data, int num_task);
-__attribute__((weak, visibility("default"))) int (*__TVMBackendParallelLaunch)(task task,
-                                                                               void *data,
-                                                                               int num_task);
-
-/* Rows times trees of a launch: some hundred microseconds. */
-#define WORTH_A_LAUNCH 100000
+/* ---- Tiles on the threads of the loader ---- */
 
 struct job {
   const struct forest *forest;
   const struct rows *rows;
   char *result;
   int is_leaves;
-  int64_t tile; /* rows */
-  _Atomic int64_t next;
+  int64_t tile;         /* rows */
   _Atomic int is_short; /* of memory */
 };
 
@@ -249,13 +222,15 @@ static void evaluate_rows(const struct job *job, int64_t first, int64_t count, v
   prepare(f, job->rows, first, count, slots);
   if (job->is_leaves)
     evaluate_tile(f, slots, count, write_leaves, job->result + (size_t)first * f->num_trees * 4);
-  else score_tile(f, slots, count, sums, job->result + (size_t)first * f->num_scores * value);
+  else
+    score_tile(f, slots, job->rows, first, count, sums,
+               job->result + (size_t)first * f->num_scores * value);
 }
 
-/* Evaluate tiles until there are no more. */
-static int run_tiles(int id, struct group *group, void *data) {
-  struct job *job = data;
+static void run_tile(const void *data, int64_t index) {
+  struct job *job = (struct job *)(uintptr_t)data;
   const struct forest *f = job->forest;
+  const int64_t first = index * job->tile, left = job->rows->count - first;
   _Alignas(64) char near_slots[TILE_NBYTES];
   double near_sums[512];
   const int is_by_row = f->layout != BINS || is_few(f, job->tile);
@@ -266,16 +241,10 @@ static int run_tiles(int id, struct group *group, void *data) {
                     ? near_slots
                     : aligned_alloc(64, (slots_nbytes + 63) / 64 * 64);
   void *sums = sums_nbytes <= sizeof near_sums ? near_sums : malloc(sums_nbytes);
-  (void)id, (void)group;
   if (!slots || !sums) atomic_store(&job->is_short, 1);
-  while (slots && sums) {
-    const int64_t first = atomic_fetch_add(&job->next, job->tile), left = job->rows->count - first;
-    if (left <= 0) break;
-    evaluate_rows(job, first, left < job->tile ? left : job->tile, slots, sums);
-  }
+  else evaluate_rows(job, first, left < job->tile ? left : job->tile, slots, sums);
   if (slots != near_slots) free(slots);
   if (sums != near_sums) free(sums);
-  return 0;
 }
 
 static int evaluate(const struct forest *f, const struct rows *rows, char *result, int is_leaves) {
@@ -283,13 +252,10 @@ static int evaluate(const struct forest *f, const struct rows *rows, char *resul
   most = f->layout == BINS || most > MOST_TILE ? MOST_TILE : most < LANES ? LANES : most;
   if (most > rows->count) most = rows->count;
   if (most < 1) return 0;
-  struct job job = {f, rows, result, is_leaves, most, 0, 0};
-  const int is_large = rows->count > most && rows->count >= WORTH_A_LAUNCH / f->num_trees;
-  if (is_large && __TVMBackendParallelLaunch) {
-    if (__TVMBackendParallelLaunch(run_tiles, &job, 0)) return -1;
-  } else {
-    run_tiles(0, NULL, &job);
-  }
+  struct job job = {f, rows, result, is_leaves, most, 0};
+  /* A step of a tree is worth two multiplications. */
+  const int64_t work = 2 * rows->count * (int64_t)f->num_trees;
+  if (dso_op_parallel(run_tile, &job, (rows->count + most - 1) / most, work)) return -1;
   return job.is_short ? dso_raise("MemoryError", "rows: no memory for a tile") : 0;
 }
 
@@ -300,7 +266,7 @@ int64_t trees_is_batch(const DLTensor *x) { return x->ndim != 1; }
 dso_status trees_predict(const DLTensor *forest, const DLTensor *x, DLTensor *y) {
   const struct forest *f = forest_of(forest);
   struct rows rows;
-  if (!f || rows_of(f, x, &rows)) return -1;
+  if (!f || rows_of(x, f->num_features, &rows)) return -1;
   if (check_result(y, &rows, f->num_scores, 2, f->is_value_f64 ? 64 : 32)) return -1;
   return evaluate(f, &rows, (char *)y->data + y->byte_offset, 0);
 }
@@ -308,7 +274,7 @@ dso_status trees_predict(const DLTensor *forest, const DLTensor *x, DLTensor *y)
 dso_status trees_leaves(const DLTensor *forest, const DLTensor *x, DLTensor *y) {
   const struct forest *f = forest_of(forest);
   struct rows rows;
-  if (!f || rows_of(f, x, &rows)) return -1;
+  if (!f || rows_of(x, f->num_features, &rows)) return -1;
   if (check_result(y, &rows, f->num_trees, 0, 32)) return -1;
   return evaluate(f, &rows, (char *)y->data + y->byte_offset, 1);
 }

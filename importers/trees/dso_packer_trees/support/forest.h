@@ -3,21 +3,21 @@
 #ifndef DSO_TREES_FOREST_H
 #define DSO_TREES_FOREST_H
 
-#include <stdatomic.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "dso_packer.h"
+#include "rows.h"
 
 enum kind {
   NAN_RIGHT,
   NAN_LEFT,
   ZERO_RIGHT,
   ZERO_LEFT,
+  NAN_ZERO,
+  LAST_NUMBER = NAN_ZERO,
   CATEGORY_RIGHT,
   CATEGORY_LEFT,
   TRUNCATED_RIGHT,
+  EXACT_RIGHT,
   NUM_KINDS
 };
 
@@ -47,6 +47,14 @@ struct inner {
   uint8_t rank, leaves; /* leaves: of the left child */
   uint16_t self, unused;
 };
+struct function {
+  double constant;
+  uint32_t first, count;
+};
+struct term {
+  double coefficient;
+  uint32_t column, unused;
+};
 struct span {
   uint32_t first, count;
 };
@@ -63,22 +71,37 @@ enum link {
   TWO_CLASSES,
   ISOLATION,
   COMPLEMENT,
+  UP_TO_ONE,
   NUM_LINKS
 };
 
 enum layout { NODES_OF_NUMBERS, BINS };
 #define MOST_BIN_NODES 511 /* of 256 leaves, whose number is a byte */
 
-enum table { SLOTS, TREES, NODES, VALUES, LEAF_IDS, BASE, SETS, WORDS, CUTS, INNER, NUM_TABLES };
+enum table {
+  SLOTS,
+  TREES,
+  NODES,
+  VALUES,
+  LEAF_IDS,
+  BASE,
+  SETS,
+  WORDS,
+  CUTS,
+  INNER,
+  FUNCTIONS,
+  TERMS,
+  NUM_TABLES
+};
 
 struct forest {
   char magic[8];
   uint32_t version, checksum;
   uint32_t is_row_f64, is_value_f64, link, num_features, num_slots, num_trees, num_sums, width,
-      num_scores, num_sets, layout, num_columns, is_base_last, unused;
+      num_scores, num_sets, layout, num_columns, is_base_last, is_linear;
   uint64_t num_nodes, num_leaves;
   double divisor, parameter;
-  uint32_t kind_ends[8];
+  uint32_t kind_ends[10];
   uint64_t offsets[NUM_TABLES];
 };
 
@@ -122,7 +145,9 @@ static inline const char *check_tables(const struct forest *f, uint64_t nbytes) 
                                       f->num_sets * (uint64_t)sizeof(struct span),
                                       0,
                                       0,
-                                      inner};
+                                      inner,
+                                      f->is_linear ? f->num_leaves * sizeof(struct function) : 0,
+                                      0};
   for (int i = 0; i < NUM_TABLES; i++)
     if (f->offsets[i] > nbytes || f->offsets[i] % 64 || sizes[i] > nbytes - f->offsets[i])
       return "offset of a table";
@@ -139,7 +164,7 @@ static inline const char *check_cuts(const struct forest *f, uint64_t nbytes) {
     cuts += slots[i].count;
     num_slots += (slots[i].count + MOST_CUTS - 1) / MOST_CUTS;
   }
-  if (f->kind_ends[ZERO_LEFT] != f->num_columns) return "kinds of slots";
+  if (f->kind_ends[LAST_NUMBER] != f->num_columns) return "kinds of slots";
   return cuts > most || num_slots != f->num_slots ? "cuts" : NULL;
 }
 
@@ -180,7 +205,7 @@ static inline const char *check_node(const struct forest *f, const struct node_f
   const uint32_t slot = node->slot & ~IS_CATEGORY;
   if (!slot || slot > f->num_slots) return "slot of a node";
   if (f->layout == BINS) return NULL;
-  const int is_category = slot > f->kind_ends[ZERO_LEFT];
+  const int is_category = slot > f->kind_ends[LAST_NUMBER];
   if (is_category != (node->slot >= IS_CATEGORY)) return "slot of a node";
   if (is_category && !(node->threshold >= 0 && node->threshold < f->num_sets))
     return "set of a node";
@@ -242,6 +267,22 @@ static inline const char *check_inner(const struct forest *f, const struct tree 
   return NULL;
 }
 
+/* The terms of leaves are inside the tensor, and read columns of the row. */
+static inline const char *check_linear(const struct forest *f, uint64_t nbytes) {
+  if (!f->is_linear) return NULL;
+  if (f->is_linear > 1 || !f->is_value_f64 || f->width != 1) return "linear leaves";
+  const struct function *functions = table_of(f, FUNCTIONS);
+  const struct term *terms = table_of(f, TERMS);
+  const uint64_t num_terms = (nbytes - f->offsets[TERMS]) / sizeof *terms;
+  for (uint64_t i = 0; i < f->num_leaves; i++) {
+    const struct function one = functions[i];
+    if (one.first > num_terms || one.count > num_terms - one.first) return "terms of a leaf";
+    for (uint32_t k = 0; k < one.count; k++)
+      if (terms[one.first + k].column >= f->num_features) return "column of a term";
+  }
+  return NULL;
+}
+
 static inline const char *check_trees(const struct forest *f) {
   const struct tree *trees = table_of(f, TREES);
   uint32_t most = 1;
@@ -269,36 +310,16 @@ static inline const char *check_trees(const struct forest *f) {
   return wrong;
 }
 
-/* The forests that were checked, by address and checksum; a forest that is not among them is
- * checked again. */
-static _Atomic uint64_t checked[16];
+static inline const char *check_forest(const void *data, uint64_t nbytes) {
+  const char *wrong = check_tables(data, nbytes);
+  if (!wrong) wrong = check_slots(data, nbytes);
+  if (!wrong) wrong = check_linear(data, nbytes);
+  return wrong ? wrong : check_trees(data);
+}
 
 /* Return the forest of a tensor; NULL with the error raised if it is damaged. */
 static inline const struct forest *forest_of(const DLTensor *tensor) {
-  const char *data = (const char *)tensor->data + tensor->byte_offset;
-  const int is_bytes = tensor->ndim == 1 && tensor->dtype.bits == 8 && tensor->dtype.lanes == 1;
-  const char *wrong = NULL;
-  if (!is_bytes || tensor->device.device_type != 1 || (uintptr_t)data % 64) wrong = "tensor";
-  const uint64_t nbytes = is_bytes ? (uint64_t)tensor->shape[0] : 0;
-  const struct forest *forest = (const void *)data;
-  if (!wrong && nbytes < sizeof *forest) wrong = "size";
-  if (!wrong) {
-    const uint64_t key = (uint64_t)(uintptr_t)data ^ (uint64_t)forest->checksum << 32 ^ nbytes << 8;
-    _Atomic uint64_t *place = &checked[((uintptr_t)data >> 12 ^ (uintptr_t)data >> 6) % 16];
-    if (atomic_load_explicit(place, memory_order_acquire) == key) return forest;
-    wrong = check_tables(forest, nbytes);
-    if (!wrong) wrong = check_slots(forest, nbytes);
-    if (!wrong) wrong = check_trees(forest);
-    if (!wrong) {
-      atomic_store_explicit(place, key, memory_order_release);
-      return forest;
-    }
-  }
-  char text[128] = "forest: ";
-  strcat(text, wrong);
-  strcat(text, ", expected what dso_packer_trees stores; export the library again");
-  dso_raise("ValueError", text);
-  return NULL;
+  return checked_weight(tensor, "forest: ", sizeof(struct forest), check_forest);
 }
 
 #endif

@@ -28,6 +28,7 @@ static inline SUM NAME(linked)(SUM x, enum link link, double parameter) {
     case STEP: return x > 0;
     case SIGNED_SQUARE: return x < 0 ? -(x * x) : x * x;
     case LOG1P_EXP: return OF(log1p)(OF(exp)(x));
+    case UP_TO_ONE: return x > 1 ? 1 : x;
     case ISOLATION: return (SUM)parameter - OF(exp2)(-x);
     default: return x;
   }

@@ -82,7 +82,8 @@ static inline void NAME(walk_row)(const struct forest *f, const struct tree *tre
 static inline NUMBER NAME(category)(NUMBER x, enum kind kind) {
   if (x != x) return kind == CATEGORY_LEFT ? -2 : -1;
   if (!((kind == TRUNCATED_RIGHT ? x > -1 : x >= 0) && x < 2147483648.0)) return -1;
-  return (NUMBER)(int32_t)x;
+  const NUMBER whole = (NUMBER)(int32_t)x;
+  return kind == EXACT_RIGHT && whole != x ? -1 : whole;
 }
 
 static inline NUMBER NAME(prepared)(NUMBER x, double zero, enum kind kind) {
@@ -91,6 +92,7 @@ static inline NUMBER NAME(prepared)(NUMBER x, double zero, enum kind kind) {
     case NAN_LEFT: return x != x ? -(NUMBER)INFINITY : x;
     case ZERO_RIGHT: return zero >= -1e-35f && zero <= 1e-35f ? (NUMBER)NAN : x;
     case ZERO_LEFT: return x != x || (zero >= -1e-35f && zero <= 1e-35f) ? -(NUMBER)INFINITY : x;
+    case NAN_ZERO: return x != x ? 0 : x;
     default: return NAME(category)(x, kind);
   }
 }
@@ -157,7 +159,7 @@ static inline void NAME(prepare_bins)(const struct forest *f, const struct rows 
   NUMBER x[MOST_TILE];
   uint32_t ranks[MOST_TILE], s = 0;
   memset(to, 0, MOST_TILE);
-  for (enum kind kind = 0; kind <= ZERO_LEFT; kind++)
+  for (enum kind kind = 0; kind <= LAST_NUMBER; kind++)
     for (; s < f->kind_ends[kind]; s++) {
       const uint32_t count = slots[s].count;
       NAME(prepare_column)(from, first, num_rows, slots[s].column, kind, x, 1);
@@ -177,7 +179,7 @@ static inline void NAME(prepare_row)(const struct forest *f, const struct rows *
   const NUMBER *cuts = table_of(f, CUTS);
   uint32_t s = 0;
   *to++ = 0;
-  for (enum kind kind = 0; kind <= ZERO_LEFT; kind++)
+  for (enum kind kind = 0; kind <= LAST_NUMBER; kind++)
     for (; s < f->kind_ends[kind]; s++) {
       const uint32_t count = slots[s].count;
       NUMBER x;

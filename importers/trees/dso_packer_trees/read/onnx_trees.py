@@ -1,0 +1,153 @@
+"""The trees of ONNX-ML: TreeEnsembleRegressor and TreeEnsembleClassifier.
+
+Attributes have an element for each node or each value of a leaf; a node's mode is its test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer import ExportError
+
+from ..forest import Forest, Kind, Link, TreeLists, below
+
+NODES = ("TreeEnsembleRegressor", "TreeEnsembleClassifier")
+_LINKS = {"NONE": Link.IDENTITY, "LOGISTIC": Link.SIGMOID, "SOFTMAX": Link.SOFTMAX}
+# The test of a mode: whether the children are exchanged, and whether it is x < value.
+_MODES = {
+    "BRANCH_LEQ": (False, False),
+    "BRANCH_LT": (False, True),
+    "BRANCH_GT": (True, False),
+    "BRANCH_GTE": (True, True),
+}
+
+
+def read_node(attributes: Mapping[str, Any], op: str, features: int, where: str) -> Forest:
+    """Read the attributes of a node; numbers in tensors are float64."""
+    from onnx import numpy_helper
+
+    tensors = {
+        name.removesuffix("_as_tensor"): numpy_helper.to_array(value).tolist()
+        for name, value in attributes.items()
+        if name.endswith("_as_tensor")
+    }
+    dtype = np.float64 if tensors else np.float32
+    return _forest({**attributes, **tensors}, op, features, dtype, where)
+
+
+def _forest(
+    attributes: Mapping[str, Any], op: str, features: int, dtype: type[np.floating], where: str
+) -> Forest:
+    is_classifier = op == "TreeEnsembleClassifier"
+    prefix = "class" if is_classifier else "target"
+    transform = attributes.get("post_transform", b"NONE").decode()
+    if transform not in _LINKS:
+        raise ExportError(f"{where}: post_transform {transform}, expected one of {[*_LINKS]}")
+    if attributes.get("aggregate_function", b"SUM") not in (b"SUM", b"AVERAGE"):
+        raise ExportError(f"{where}: aggregate_function, expected SUM or AVERAGE")
+    labels = attributes.get("classlabels_strings") or attributes.get("classlabels_int64s") or ()
+    outputs = len(labels) if is_classifier else int(attributes.get("n_targets", 1))
+    ids = np.asarray(attributes[f"{prefix}_ids"], np.int64)
+    link = _LINKS[transform]
+    if is_classifier and outputs == 2 and len({*ids.tolist()}) == 1:
+        outputs, link, ids = 1, _link_of_one(attributes, link, where), np.zeros_like(ids)
+    if not 0 < outputs <= len(ids) or not (0 <= ids.min() <= ids.max() < outputs):
+        raise ExportError(f"{where}: {prefix}_ids, expected 0 to {outputs - 1}")
+    trees = _trees(attributes, prefix, ids, outputs, dtype, where)
+    count = len(trees.begins) - 1
+    is_average = attributes.get("aggregate_function") == b"AVERAGE"
+    return Forest(
+        "onnx",
+        trees,
+        np.zeros(count, np.int64),
+        features,
+        np.resize(np.asarray(attributes.get("base_values") or [0.0], np.float64), outputs),
+        dtype.__name__,
+        dtype.__name__,
+        link,
+        divisor=float(count) if is_average else 1.0,
+        is_base_last=True,
+        classes=[label.decode() if isinstance(label, bytes) else str(label) for label in labels],
+        facts={"operator": op},
+    )
+
+
+def _link_of_one(attributes: Mapping[str, Any], link: Link, where: str) -> Link:
+    """Return the link of two classes of which the leaves score one, as ONNX Runtime has it."""
+    if min(attributes["class_weights"]) >= 0:
+        return Link.COMPLEMENT
+    if link is not Link.SIGMOID:
+        text = "two classes, of which the leaves score one below 0, expected LOGISTIC"
+        raise ExportError(f"{where}: post_transform: {text}")
+    return Link.TWO_CLASSES
+
+
+def _trees(
+    attributes: Mapping[str, Any],
+    prefix: str,
+    ids: NDArray[np.int64],
+    outputs: int,
+    dtype: type[np.floating],
+    where: str,
+) -> Any:
+    """Return the trees; a leaf has a value for each output."""
+    tree_ids = np.asarray(attributes["nodes_treeids"], np.int64)
+    node_ids = np.asarray(attributes["nodes_nodeids"], np.int64)
+    columns: dict[str, NDArray[Any]] = {
+        key: np.asarray(attributes[f"nodes_{name}"], dtype)
+        for key, name, dtype in (
+            *(("left", "truenodeids", np.int64), ("right", "falsenodeids", np.int64)),
+            *(("feature", "featureids", np.int64), ("threshold", "values", dtype)),
+        )
+    }
+    missing = np.asarray(
+        attributes.get("nodes_missing_value_tracks_true") or [0] * len(tree_ids), np.int64
+    )
+    values = _values(attributes, prefix, ids, outputs, dtype)
+    modes = [mode.decode() for mode in attributes["nodes_modes"]]
+    trees = TreeLists(where)
+    for tree in dict.fromkeys(tree_ids.tolist()):
+        at = np.nonzero(tree_ids == tree)[0]
+        at = at[np.argsort(node_ids[at], kind="stable")]
+        if (node_ids[at] != np.arange(len(at))).any():
+            raise ExportError(f"{where}: tree {tree}: nodes_nodeids, expected 0 to {len(at) - 1}")
+        one = {key: column[at] for key, column in columns.items()}
+        tests = [modes[i] for i in at.tolist()]
+        if unknown := {*tests} - {*_MODES, "LEAF"}:
+            text = f"mode {min(unknown)}, expected one of {', '.join(_MODES)}"
+            raise ExportError(f"{where}: tree {tree}: {text}")
+        is_leaf = np.array([test == "LEAF" for test in tests])
+        is_other = np.array([_MODES.get(test, (False, False))[0] for test in tests])
+        is_less = np.array([_MODES.get(test, (False, False))[1] for test in tests])
+        left, right = (np.where(is_leaf, -1, one[key]) for key in ("left", "right"))
+        # A missing value goes where the test is true if it is marked, else where it is false.
+        is_left = (missing[at] != 0) != is_other
+        trees.add(
+            np.where(is_other, right, left),
+            np.where(is_other, left, right),
+            one["feature"],
+            np.where(is_less, below(one["threshold"]), one["threshold"]).astype(np.float64),
+            np.where(is_left, Kind.NAN_LEFT, Kind.NAN_RIGHT).astype(np.uint8),
+            np.stack([values.get((tree, i), np.zeros(outputs)) for i in range(len(at))]),
+        )
+    return trees.joined()
+
+
+def _values(
+    attributes: Mapping[str, Any],
+    prefix: str,
+    ids: NDArray[np.int64],
+    outputs: int,
+    dtype: type[np.floating],
+) -> dict[tuple[int, int], NDArray[np.float64]]:
+    """Return the values of leaves by tree and node."""
+    found: dict[tuple[int, int], NDArray[np.float64]] = {}
+    names = (f"{prefix}_treeids", f"{prefix}_nodeids", f"{prefix}_weights")
+    columns = (attributes[name] for name in names)
+    for tree, node, weight, output in zip(*columns, ids.tolist(), strict=True):
+        found.setdefault((tree, node), np.zeros(outputs))[output] += dtype(weight)
+    return found
