@@ -378,10 +378,11 @@ def check_payload(
     is_last: bool,
     /,
 ) -> int:
-    """Check a payload of a type that libdso knows, or a params dict file; return its end.
+    """Check a payload of a type that libdso knows; return its end.
 
     It begins at `start` of `data`, and ends at `end` at most; `is_last` is true if the bytes end
-    there. Raises BlobFormatError.
+    there. Key ``"params"`` is a params dict file, ``"weights file"`` a safetensors file. Raises
+    BlobFormatError.
     """
 
 def is_provided(name: str, /) -> bool:
@@ -598,8 +599,17 @@ def json_count(text: str, /) -> tuple[int, int, int]:
 def tree_changed() -> None:
     """Expire the import caches, after a change of an import tree or of the global functions."""
 
-def weights_data_nbytes(header: Any, /) -> int:
-    """Return the size of the data that a safetensors header describes; -1 if a parser must tell."""
+def weights_dtypes() -> dict[str, tuple[int, int, int]]:
+    """Return the data types of safetensors by name, as DLDataType (code, bits, lanes)."""
+
+def weights_header(
+    header: memoryview, start: int, path: str | None, where: str, /
+) -> tuple[dict[str, tuple[int, int, tuple[int, int, int], tuple[int, ...]]], dict[str, str], int]:
+    """Parse and check the header of a safetensors file, which begins at offset `start`.
+
+    Returns (begin, end, dtype, shape) of each tensor, offsets in the data area; the value of
+    ``__metadata__``; and the size of the data area. Raises BlobFormatError.
+    """
 
 @final
 class Bytecode:

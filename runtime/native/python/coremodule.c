@@ -31,19 +31,11 @@
 #include "python/bytecode.h"
 #include "python/session.h"
 #include "python/virtual_machine.h"
-#include "scan/weights_header.h"
+#include "python/weights_header.h"
 
 #ifdef Py_GIL_DISABLED
 #error "the core relies on the GIL: build it for a CPython that is not free-threaded"
 #endif
-
-static PyObject *core_weights_data_nbytes(PyObject *Py_UNUSED(module), PyObject *header) {
-  Py_buffer view;
-  if (PyObject_GetBuffer(header, &view, PyBUF_SIMPLE) != 0) return NULL;
-  int64_t nbytes = weights_data_nbytes(view.buf, (uint64_t)view.len);
-  PyBuffer_Release(&view);
-  return PyLong_FromLongLong(nbytes);
-}
 
 static PyObject *core_crc32(PyObject *Py_UNUSED(module), PyObject *data) {
   Py_buffer view;
@@ -138,9 +130,11 @@ static PyMethodDef core_methods[] = {
      "json_count($module, text, /)\n--\n\n"
      "Return JSON text's depth, an upper bound of its values, and the digits of its longest "
      "number."},
-    {"weights_data_nbytes", core_weights_data_nbytes, METH_O,
-     "weights_data_nbytes($module, header, /)\n--\n\n"
-     "Return the size of the data that a safetensors header describes; -1 if a parser must tell."},
+    {"weights_dtypes", core_weights_dtypes, METH_NOARGS,
+     "weights_dtypes($module, /)\n--\n\nReturn the data types of safetensors by name."},
+    {"weights_header", core_weights_header, METH_VARARGS,
+     "weights_header($module, header, start, path, where, /)\n--\n\n"
+     "Parse and check the header of a safetensors file."},
     {"copy_range", core_copy_range, METH_VARARGS,
      "copy_range($module, source, at, output, to, nbytes, /)\n--\n\n"
      "Copy bytes between two descriptors; return the number of copied bytes."},

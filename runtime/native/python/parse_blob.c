@@ -12,6 +12,7 @@
 #include "blob/arrays.h"
 #include "blob/blob.h"
 #include "blob/key.h"
+#include "blob/weights.h"
 #include "module/loaders.h"
 #include "python/exception.h"
 #include "python/proof.h"
@@ -156,8 +157,7 @@ static void raise_format_error(PyObject *path, const char *message) {
   if (error != NULL) exception_set(error);
 }
 
-/* Raise the error of the core, unless Python raised one. Returns NULL. */
-static PyObject *refuse(PyObject *path, uint64_t count) {
+PyObject *raise_refused(PyObject *path, uint64_t count) {
   const char *message = "no error was raised";
   char *kind = NULL;
   if (PyErr_Occurred()) {
@@ -182,12 +182,12 @@ static PyObject *parse(struct reader *reader, struct span manifest, PyObject *pa
   (void)reader_take_place();
   if ((self->is_symbol && blob_skip_header(reader) != 0) ||
       blob_parse(reader, &callbacks, manifest, &self->blob) != 0)
-    return refuse(path, count);
+    return raise_refused(path, count);
   int status = 0;
   if (structure != Py_None)
     status = blob_check_structure(reader, &self->blob, (uint32_t)PyLong_AsUnsignedLong(structure));
   if (PyErr_Occurred()) status = -1; /* a verification, whose error a loader passed over */
-  PyObject *result = status == 0 ? result_of(&self->blob) : refuse(path, count);
+  PyObject *result = status == 0 ? result_of(&self->blob) : raise_refused(path, count);
   blob_clear(&self->blob);
   return result;
 }
@@ -218,6 +218,8 @@ PyObject *core_parse_blob(PyObject *Py_UNUSED(core), PyObject *args) {
   return result;
 }
 
+/* ---- Payloads */
+
 /* A params dict file, which has no type key. */
 static int check_params(struct reader *reader) {
   struct named_arrays arrays;
@@ -225,6 +227,12 @@ static int check_params(struct reader *reader) {
   named_arrays_clear(&arrays);
   reader->offset = reader->end;
   return 1;
+}
+
+/* A safetensors file, which is a payload after a padding. */
+static int check_weights(struct reader *reader) {
+  struct weights_file file;
+  return weights_file_read(reader, &file) != 0 ? -1 : 1;
 }
 
 PyObject *core_check_payload(PyObject *Py_UNUSED(core), PyObject *args) {
@@ -246,10 +254,11 @@ PyObject *core_check_payload(PyObject *Py_UNUSED(core), PyObject *args) {
   reader.is_last_entry = is_last;
   uint64_t count = raised_count();
   (void)reader_take_place();
-  int status = key_is(key, "params") ? check_params(&reader)
-                                     : loaders.load(loaders.context, key, &reader, &module);
+  int status = key_is(key, "params")         ? check_params(&reader)
+               : key_is(key, "weights file") ? check_weights(&reader)
+                                             : loaders.load(loaders.context, key, &reader, &module);
   if (module != NULL) object_release(module);
-  PyObject *result = status > 0 ? PyLong_FromSize_t(reader.offset) : refuse(path, count);
+  PyObject *result = status > 0 ? PyLong_FromSize_t(reader.offset) : raise_refused(path, count);
   PyBuffer_Release(&data);
   return result;
 }
