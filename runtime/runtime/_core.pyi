@@ -385,6 +385,15 @@ def check_payload(
     BlobFormatError.
     """
 
+def read_ndarray(
+    data: memoryview, start: int, end: int, path: str | None, where: str, /
+) -> tuple[tuple[int, int, int], tuple[int, ...], int, bool]:
+    """Read an NDArray of a payload, and check it.
+
+    Returns its dtype, shape, its end, which is that of the data, and True if the data has the
+    tensor's size. Raises BlobFormatError.
+    """
+
 def is_provided(name: str, /) -> bool:
     """Return True if a load binds an undefined function of this name to the core."""
 
@@ -582,12 +591,6 @@ def memory_at(address: int, nbytes: int, owner: object, /) -> memoryview:
 
     If `nbytes` is -1, the view ends before the first NUL. Raises ValueError if the address is
     NULL or if the bytes extend beyond the image's segment that contains the address.
-    """
-
-def tensor_nbytes(shape: tuple[int, ...], dtype_code: tuple[int, int, int], /) -> int:
-    """Return the size of a compact tensor in bytes; elements below a byte are packed.
-
-    Raises ValueError if an extent is negative or if the size exceeds the address space.
     """
 
 def json_count(text: str, /) -> tuple[int, int, int]:

@@ -23,6 +23,7 @@
 #include "scan/json_limits.h"
 #include "python/library.h"
 #include "python/parse_blob.h"
+#include "python/payload.h"
 #include "python/proof.h"
 #include "python/span.h"
 #include "python/system_library.h"
@@ -31,7 +32,6 @@
 #include "python/bytecode.h"
 #include "python/session.h"
 #include "python/virtual_machine.h"
-#include "python/weights_header.h"
 
 #ifdef Py_GIL_DISABLED
 #error "the core relies on the GIL: build it for a CPython that is not free-threaded"
@@ -130,6 +130,9 @@ static PyMethodDef core_methods[] = {
      "json_count($module, text, /)\n--\n\n"
      "Return JSON text's depth, an upper bound of its values, and the digits of its longest "
      "number."},
+    {"read_ndarray", core_read_ndarray, METH_VARARGS,
+     "read_ndarray($module, data, start, end, path, where, /)\n--\n\n"
+     "Read an NDArray, and check it; return dtype, shape, end and whether its data is complete."},
     {"weights_dtypes", core_weights_dtypes, METH_NOARGS,
      "weights_dtypes($module, /)\n--\n\nReturn the data types of safetensors by name."},
     {"weights_header", core_weights_header, METH_VARARGS,
@@ -159,9 +162,6 @@ static PyMethodDef core_methods[] = {
     {"empty", core_empty, METH_VARARGS,
      "empty($module, shape, dtype_code, device, /)\n--\n\n"
      "Return a new Tensor on a device, with uninitialised elements."},
-    {"tensor_nbytes", core_tensor_nbytes, METH_VARARGS,
-     "tensor_nbytes($module, shape, dtype_code, /)\n--\n\n"
-     "Return the size of a compact tensor in bytes."},
     {"from_dlpack", core_from_dlpack, METH_O,
      "from_dlpack($module, source, /)\n--\n\n"
      "Return a Tensor that shares the memory of an array with `__dlpack__`, or of a capsule."},

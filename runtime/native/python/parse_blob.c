@@ -9,12 +9,9 @@
 #include <string.h>
 
 #include "abi/raised.h"
-#include "blob/arrays.h"
 #include "blob/blob.h"
-#include "blob/key.h"
-#include "blob/weights.h"
 #include "module/loaders.h"
-#include "python/exception.h"
+#include "python/payload.h"
 #include "python/proof.h"
 
 struct parse {
@@ -137,40 +134,6 @@ static PyObject *result_of(const struct blob *blob) {
 
 /* ---- Parsing */
 
-/* Raise BlobFormatError "<path>: <message>". The path may have no form in UTF-8, so the core does
- * not add it. */
-static void raise_format_error(PyObject *path, const char *message) {
-  PyObject *file = PyImport_ImportModule("runtime.error"); /* imported at the first error */
-  PyObject *class = file ? PyObject_GetAttrString(file, "BlobFormatError") : NULL;
-  PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
-  if (text != NULL && path != Py_None) Py_SETREF(text, PyUnicode_FromFormat("%U: %U", path, text));
-  PyObject *args = text ? Py_BuildValue("(O)", text) : NULL;
-  PyObject *facts =
-      args ? Py_BuildValue("{sOsn}", "path", path, "offset", (Py_ssize_t)reader_take_place())
-           : NULL;
-  PyObject *error = class && facts ? PyObject_Call(class, args, facts) : NULL;
-  Py_XDECREF(file);
-  Py_XDECREF(class);
-  Py_XDECREF(text);
-  Py_XDECREF(args);
-  Py_XDECREF(facts);
-  if (error != NULL) exception_set(error);
-}
-
-PyObject *raise_refused(PyObject *path, uint64_t count) {
-  const char *message = "no error was raised";
-  char *kind = NULL;
-  if (PyErr_Occurred()) {
-    raised_forget();
-    return NULL;
-  }
-  int is_raised = raised_take(count, &kind, &message) > 0;
-  if (is_raised && strcmp(kind, "OutOfMemoryError") == 0) (void)raise_no_memory();
-  else raise_format_error(path, message);
-  raised_free(kind);
-  return NULL;
-}
-
 static PyObject *parse(struct reader *reader, struct span manifest, PyObject *path,
                        PyObject *structure, struct parse *self) {
   const struct blob_loader callbacks = {.context = self,
@@ -182,22 +145,14 @@ static PyObject *parse(struct reader *reader, struct span manifest, PyObject *pa
   (void)reader_take_place();
   if ((self->is_symbol && blob_skip_header(reader) != 0) ||
       blob_parse(reader, &callbacks, manifest, &self->blob) != 0)
-    return raise_refused(path, count);
+    return payload_refused(path, count);
   int status = 0;
   if (structure != Py_None)
     status = blob_check_structure(reader, &self->blob, (uint32_t)PyLong_AsUnsignedLong(structure));
   if (PyErr_Occurred()) status = -1; /* a verification, whose error a loader passed over */
-  PyObject *result = status == 0 ? result_of(&self->blob) : raise_refused(path, count);
+  PyObject *result = status == 0 ? result_of(&self->blob) : payload_refused(path, count);
   blob_clear(&self->blob);
   return result;
-}
-
-static struct reader reader_of(const Py_buffer *data, const char *dialect, const char *where) {
-  return (struct reader){.bytes = data->buf,
-                         .end = (size_t)data->len,
-                         .where = where,
-                         .proof = proof_of(data->obj),
-                         .dialect = strcmp(dialect, "tvm") == 0 ? DIALECT_TVM : DIALECT_TVM_FFI};
 }
 
 PyObject *core_parse_blob(PyObject *Py_UNUSED(core), PyObject *args) {
@@ -208,57 +163,12 @@ PyObject *core_parse_blob(PyObject *Py_UNUSED(core), PyObject *args) {
   if (!PyArg_ParseTuple(args, "y*sOsz*OOp:parse_blob", &data, &dialect, &path, &where, &manifest,
                         &structure, &self.load, &self.is_symbol))
     return NULL;
-  struct reader reader = reader_of(&data, dialect, where);
+  struct reader reader = payload_reader(&data, dialect, where);
   self.proof = reader.proof;
   PyObject *result =
       parse(&reader, (struct span){manifest.buf, manifest.buf != NULL ? (size_t)manifest.len : 0},
             path, structure, &self);
   PyBuffer_Release(&data);
   if (manifest.buf != NULL) PyBuffer_Release(&manifest);
-  return result;
-}
-
-/* ---- Payloads */
-
-/* A params dict file, which has no type key. */
-static int check_params(struct reader *reader) {
-  struct named_arrays arrays;
-  if (named_arrays_read_params(reader->bytes, reader->end, NULL, &arrays) != 0) return -1;
-  named_arrays_clear(&arrays);
-  reader->offset = reader->end;
-  return 1;
-}
-
-/* A safetensors file, which is a payload after a padding. */
-static int check_weights(struct reader *reader) {
-  struct weights_file file;
-  return weights_file_read(reader, &file) != 0 ? -1 : 1;
-}
-
-PyObject *core_check_payload(PyObject *Py_UNUSED(core), PyObject *args) {
-  Py_buffer data;
-  const char *dialect, *where;
-  PyObject *path;
-  Py_ssize_t start, end;
-  struct span key;
-  Py_ssize_t key_size;
-  int is_last;
-  dso_object *module = NULL;
-  if (!PyArg_ParseTuple(args, "y*sOss#nnp:check_payload", &data, &dialect, &path, &where, &key.data,
-                        &key_size, &start, &end, &is_last))
-    return NULL;
-  key.size = (size_t)key_size;
-  struct reader reader = reader_of(&data, dialect, where);
-  reader.offset = (size_t)start;
-  reader.end = (size_t)end;
-  reader.is_last_entry = is_last;
-  uint64_t count = raised_count();
-  (void)reader_take_place();
-  int status = key_is(key, "params")         ? check_params(&reader)
-               : key_is(key, "weights file") ? check_weights(&reader)
-                                             : loaders.load(loaders.context, key, &reader, &module);
-  if (module != NULL) object_release(module);
-  PyObject *result = status > 0 ? PyLong_FromSize_t(reader.offset) : raise_refused(path, count);
-  PyBuffer_Release(&data);
   return result;
 }

@@ -9,11 +9,4 @@
  * runtime/_core.pyi. */
 PyObject *core_parse_blob(PyObject *core, PyObject *args);
 
-/* check_payload(data, dialect, path, where, key, start, end, is_last): see runtime/_core.pyi. */
-PyObject *core_check_payload(PyObject *core, PyObject *args);
-
-/* Raise the core's error since `count` (raised_count()) as BlobFormatError of a file, unless Python
- * raised one. `path` is a str or None. Returns NULL. */
-PyObject *raise_refused(PyObject *path, uint64_t count);
-
 #endif

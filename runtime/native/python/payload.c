@@ -1,0 +1,219 @@
+/* Payloads and their parts, read by the same code as in libdso. */
+#include "python/payload.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/raised.h"
+#include "blob/arrays.h"
+#include "blob/key.h"
+#include "blob/weights_entry.h"
+#include "module/loaders.h"
+#include "python/exception.h"
+#include "python/proof.h"
+
+struct reader payload_reader(const Py_buffer *data, const char *dialect, const char *where) {
+  return (struct reader){.bytes = data->buf,
+                         .end = (size_t)data->len,
+                         .where = where,
+                         .proof = proof_of(data->obj),
+                         .dialect = strcmp(dialect, "tvm") == 0 ? DIALECT_TVM : DIALECT_TVM_FFI};
+}
+
+/* Raise BlobFormatError "<path>: <message>". The path may have no form in UTF-8, so the core does
+ * not add it. */
+static void raise_format_error(PyObject *path, const char *message) {
+  PyObject *file = PyImport_ImportModule("runtime.error"); /* imported at the first error */
+  PyObject *class = file ? PyObject_GetAttrString(file, "BlobFormatError") : NULL;
+  PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
+  if (text != NULL && path != Py_None) Py_SETREF(text, PyUnicode_FromFormat("%U: %U", path, text));
+  PyObject *args = text ? Py_BuildValue("(O)", text) : NULL;
+  PyObject *facts =
+      args ? Py_BuildValue("{sOsn}", "path", path, "offset", (Py_ssize_t)reader_take_place())
+           : NULL;
+  PyObject *error = class && facts ? PyObject_Call(class, args, facts) : NULL;
+  Py_XDECREF(file);
+  Py_XDECREF(class);
+  Py_XDECREF(text);
+  Py_XDECREF(args);
+  Py_XDECREF(facts);
+  if (error != NULL) exception_set(error);
+}
+
+PyObject *payload_refused(PyObject *path, uint64_t count) {
+  const char *message = "no error was raised";
+  char *kind = NULL;
+  if (PyErr_Occurred()) {
+    raised_forget();
+    return NULL;
+  }
+  int is_raised = raised_take(count, &kind, &message) > 0;
+  if (is_raised && strcmp(kind, "OutOfMemoryError") == 0) (void)raise_no_memory();
+  else raise_format_error(path, message);
+  raised_free(kind);
+  return NULL;
+}
+
+/* ---- Whole payloads */
+
+/* A params dict file, which has no type key. */
+static int check_params(struct reader *reader) {
+  struct named_arrays arrays;
+  if (named_arrays_read_params(reader->bytes, reader->end, NULL, &arrays) != 0) return -1;
+  named_arrays_clear(&arrays);
+  reader->offset = reader->end;
+  return 1;
+}
+
+/* A safetensors file, which is a payload after a padding. */
+static int check_weights(struct reader *reader) {
+  struct weights_file file;
+  return weights_file_read(reader, &file) != 0 ? -1 : 1;
+}
+
+PyObject *core_check_payload(PyObject *Py_UNUSED(core), PyObject *args) {
+  Py_buffer data;
+  const char *dialect, *where;
+  PyObject *path;
+  Py_ssize_t start, end;
+  struct span key;
+  Py_ssize_t key_size;
+  int is_last;
+  dso_object *module = NULL;
+  if (!PyArg_ParseTuple(args, "y*sOss#nnp:check_payload", &data, &dialect, &path, &where, &key.data,
+                        &key_size, &start, &end, &is_last))
+    return NULL;
+  key.size = (size_t)key_size;
+  struct reader reader = payload_reader(&data, dialect, where);
+  reader.offset = (size_t)start;
+  reader.end = (size_t)end;
+  reader.is_last_entry = is_last;
+  uint64_t count = raised_count();
+  (void)reader_take_place();
+  int status = key_is(key, "params")         ? check_params(&reader)
+               : key_is(key, "weights file") ? check_weights(&reader)
+                                             : loaders.load(loaders.context, key, &reader, &module);
+  if (module != NULL) object_release(module);
+  PyObject *result = status > 0 ? PyLong_FromSize_t(reader.offset) : payload_refused(path, count);
+  PyBuffer_Release(&data);
+  return result;
+}
+
+/* ---- Values for Python */
+
+static PyObject *dtype_tuple(DLDataType dtype) {
+  return Py_BuildValue("(iii)", dtype.code, dtype.bits, dtype.lanes);
+}
+
+static PyObject *shape_tuple(const DLTensor *tensor) {
+  PyObject *shape = PyTuple_New(tensor->ndim);
+  for (int32_t i = 0; shape != NULL && i < tensor->ndim; i++) {
+    PyObject *extent = PyLong_FromLongLong(tensor->shape[i]);
+    if (extent != NULL) PyTuple_SET_ITEM(shape, i, extent);
+    else Py_CLEAR(shape);
+  }
+  return shape;
+}
+
+/* ---- NDArrays */
+
+PyObject *core_read_ndarray(PyObject *Py_UNUSED(core), PyObject *args) {
+  Py_buffer data;
+  Py_ssize_t start, end;
+  PyObject *path;
+  const char *where;
+  uint64_t count = raised_count();
+  if (!PyArg_ParseTuple(args, "y*nnOs:read_ndarray", &data, &start, &end, &path, &where))
+    return NULL;
+  struct reader reader = payload_reader(&data, "tvm", where);
+  reader.offset = (size_t)start;
+  reader.end = (size_t)end;
+  (void)reader_take_place();
+  dso_tensor_object *array = reader_ndarray(&reader);
+  PyObject *result = NULL;
+  if (array == NULL) (void)payload_refused(path, count);
+  else {
+    const DLTensor *tensor = &array->tensor;
+    int is_complete = (tensor_object_flags(&array->object) & TENSOR_INCOMPLETE) == 0;
+    result = Py_BuildValue("(NNnO)", dtype_tuple(tensor->dtype), shape_tuple(tensor),
+                           (Py_ssize_t)reader.offset, is_complete ? Py_True : Py_False);
+    object_release(&array->object);
+  }
+  PyBuffer_Release(&data);
+  return result;
+}
+
+/* ---- The header of a safetensors file */
+
+/* Add a value to a dict, and release it. Returns 0, or -1 with an exception set. */
+static int add(PyObject *dict, struct span name, PyObject *value) {
+  PyObject *key = PyUnicode_DecodeUTF8(name.data, (Py_ssize_t)name.size, NULL);
+  int status = key != NULL && value != NULL ? PyDict_SetItem(dict, key, value) : -1;
+  Py_XDECREF(key);
+  Py_XDECREF(value);
+  return status;
+}
+
+static PyObject *layout_tuple(const struct weight *weight, PyObject *dtype) {
+  return Py_BuildValue("(KKON)", (unsigned long long)weight->begin, (unsigned long long)weight->end,
+                       dtype, shape_tuple(&weight->tensor));
+}
+
+/* Tensors that follow each other share a dtype's tuple: most have the same. */
+static PyObject *layouts_dict(const struct weights *weights) {
+  PyObject *dict = PyDict_New(), *dtype = NULL;
+  const DLDataType *last = NULL;
+  for (size_t i = 0; dict != NULL && i < weights->count; i++) {
+    const struct weight *weight = &weights->items[i];
+    if (last == NULL || memcmp(last, &weight->tensor.dtype, sizeof *last) != 0)
+      Py_XSETREF(dtype, dtype_tuple(weight->tensor.dtype));
+    last = &weight->tensor.dtype;
+    if (dtype == NULL || add(dict, weight->name, layout_tuple(weight, dtype)) != 0) Py_CLEAR(dict);
+  }
+  Py_XDECREF(dtype);
+  return dict;
+}
+
+static PyObject *metadata_dict(const struct json *fields) {
+  const struct json *metadata = json_member(fields, weights_metadata_key);
+  PyObject *dict = PyDict_New();
+  for (size_t i = 0; dict != NULL && metadata != NULL && i < metadata->size; i++) {
+    const struct json *key = &metadata->items[2 * i], *text = key + 1;
+    PyObject *value = PyUnicode_DecodeUTF8(text->text, (Py_ssize_t)text->size, NULL);
+    if (add(dict, (struct span){key->text, key->size}, value) != 0) Py_CLEAR(dict);
+  }
+  return dict;
+}
+
+PyObject *core_weights_header(PyObject *Py_UNUSED(core), PyObject *args) {
+  Py_buffer header;
+  Py_ssize_t start;
+  PyObject *path;
+  struct reader reader = {.where = NULL};
+  const struct json *fields = NULL;
+  uint64_t nbytes, count = raised_count();
+  if (!PyArg_ParseTuple(args, "y*nOs:weights_header", &header, &start, &path, &reader.where))
+    return NULL;
+  (void)reader_take_place();
+  struct weights *weights = weights_read_header(
+      &reader, (struct span){header.buf, (size_t)header.len}, (size_t)start, &nbytes, &fields);
+  PyObject *result = weights == NULL
+                         ? payload_refused(path, count)
+                         : Py_BuildValue("(NNK)", layouts_dict(weights), metadata_dict(fields),
+                                         (unsigned long long)nbytes);
+  json_free(fields);
+  free(weights);
+  PyBuffer_Release(&header);
+  return result;
+}
+
+PyObject *core_weights_dtypes(PyObject *Py_UNUSED(core), PyObject *Py_UNUSED(none)) {
+  PyObject *dict = PyDict_New();
+  for (size_t i = 0; dict != NULL && i < NUM_WEIGHTS_DTYPES; i++) {
+    PyObject *dtype = dtype_tuple(weights_dtypes[i].dtype);
+    if (dtype == NULL || PyDict_SetItemString(dict, weights_dtypes[i].name, dtype) != 0)
+      Py_CLEAR(dict);
+    Py_XDECREF(dtype);
+  }
+  return dict;
+}
