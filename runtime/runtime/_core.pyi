@@ -5,9 +5,12 @@ Types only. The code is in native/python/. One file, since the extension is one 
 
 from collections.abc import Callable
 from inspect import Signature
-from typing import Any, Final, Self, final
+from typing import Any, Final, Self, TypeVar, final
 
+from .error import BlobFormatError
 from .module import Module
+
+T = TypeVar("T")
 
 @final
 class Library:
@@ -311,17 +314,68 @@ def prove(view: memoryview, /) -> memoryview:
     Raises what the callable of `Library.map_pieces` raises.
     """
 
-def prove_copied(view: memoryview, /) -> memoryview:
-    """As `prove`, and replace these pieces by copies, which no write to the file changes."""
+class Reader:
+    """Reads primitives of a blob; its docstring is in the core."""
+
+    offset: int
+    last_entry: bool
+    path: Final[str | None]
+    where: Final[str]
+    dialect: Final[str]
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        path: str | None = None,
+        where: str = "blob",
+        dialect: str = "tvm",
+    ) -> None: ...
+    @property
+    def remaining(self) -> int: ...
+    def error(self, what: str, offset: int | None = None) -> BlobFormatError: ...
+    def read_u64(self) -> int: ...
+    def read_u32(self) -> int: ...
+    def read_i64(self) -> int: ...
+    def read_i32(self) -> int: ...
+    def read_dtype(self) -> tuple[int, int, int]: ...
+    def read_raw(self, nbytes: int, what: str = "bytes") -> memoryview: ...
+    def read_data(self, nbytes: int, what: str = "bytes") -> memoryview: ...
+    def read_bytes(self) -> memoryview: ...
+    def read_string(self) -> str: ...
+    def read_name(self) -> str: ...
+    def read_sized(self) -> Self: ...
+    def read_count(self, min_nbytes: int, most: int = ...) -> int: ...
+    def read_vector(
+        self, read_element: Callable[[], T], min_nbytes: int = 1, most: int = ...
+    ) -> list[T]: ...
+    def read_u64_vector(self, most: int = ...) -> tuple[int, ...]: ...
+    def read_map(self, read_value: Callable[[], T], min_nbytes: int = 1) -> dict[str, T]: ...
+    def part(self, start: int, end: int, /) -> Self: ...
+    def accepted(self, type_key: str, /) -> Self:
+        """Read a payload that the core accepts, and return a reader of it.
+
+        Key ``"params"`` is a params dict file, ``"weights file"`` a safetensors file.
+        """
+    def ends_entry(self) -> bool: ...
+    def _read_ndarray(self) -> tuple[memoryview, tuple[int, ...], tuple[int, int, int], bool]:
+        """Read an NDArray; return its data, shape and dtype, and True if the data is complete."""
+    def _weights_header(
+        self, header: memoryview, start: int, /
+    ) -> tuple[
+        dict[str, tuple[int, int, tuple[int, int, int], tuple[int, ...]]], dict[str, str], int
+    ]:
+        """Parse and check the header of a safetensors file, which begins at offset `start`.
+
+        Returns (begin, end, dtype, shape) of each tensor, offsets in the data area; the value of
+        ``__metadata__``; and the size of the data area.
+        """
 
 def parse_blob(
-    data: memoryview,
-    dialect: str,
-    path: str | None,
-    where: str,
+    reader: Reader,
     manifest: bytes | memoryview | None,
     structure: int | None,
-    load: Callable[[str, int, int, int, bool], tuple[Module, int] | None],
+    load: Callable[[str, int, Reader], Module | None],
     is_symbol: bool,
     /,
 ) -> tuple[
@@ -333,25 +387,19 @@ def parse_blob(
 
     Parameters
     ----------
-    data : buffer
-        The bytes; nothing is copied.
-    dialect : {"tvm", "tvm-ffi"}
-        The format.
-    path : str or None
-        The library, for messages.
-    where : str
-        The symbol, for messages.
+    reader : Reader
+        Of the blob, at its start.
     manifest : buffer or None
         The library's ``__packer_manifest``.
     structure : int or None
         The CRC-32 of the blob's structure that the library lists.
     load : callable
-        ``load(key, start, offset, end, is_last)`` loads a payload that begins at `offset`, of an
-        entry that begins at `start`, and returns the module and the payload's end; or None for a
-        type without a loader. It is called for types that libdso does not know; the payloads of
-        all others were accepted by libdso.
+        ``load(key, start, reader)`` returns the module of a payload, which it reads, of an entry
+        that begins at `start`; or None for a type without a loader. It is called for types that
+        libdso does not know; the payloads of all others were accepted by libdso.
     is_symbol : bool
-        True if the nbytes header of a symbol precedes the blob.
+        True if the nbytes header of a symbol precedes the blob. The reader skips it, and its
+        offsets count from the end of the header.
 
     Returns
     -------
@@ -365,33 +413,6 @@ def parse_blob(
     ------
     BlobFormatError
         The bytes break the format. An exception of `load` is passed on.
-    """
-
-def check_payload(
-    data: memoryview,
-    dialect: str,
-    path: str | None,
-    where: str,
-    key: str,
-    start: int,
-    end: int,
-    is_last: bool,
-    /,
-) -> int:
-    """Check a payload of a type that libdso knows; return its end.
-
-    It begins at `start` of `data`, and ends at `end` at most; `is_last` is true if the bytes end
-    there. Key ``"params"`` is a params dict file, ``"weights file"`` a safetensors file. Raises
-    BlobFormatError.
-    """
-
-def read_ndarray(
-    data: memoryview, start: int, end: int, path: str | None, where: str, /
-) -> tuple[tuple[int, int, int], tuple[int, ...], int, bool]:
-    """Read an NDArray of a payload, and check it.
-
-    Returns its dtype, shape, its end, which is that of the data, and True if the data has the
-    tensor's size. Raises BlobFormatError.
     """
 
 def is_provided(name: str, /) -> bool:
@@ -604,15 +625,6 @@ def tree_changed() -> None:
 
 def weights_dtypes() -> dict[str, tuple[int, int, int]]:
     """Return the data types of safetensors by name, as DLDataType (code, bits, lanes)."""
-
-def weights_header(
-    header: memoryview, start: int, path: str | None, where: str, /
-) -> tuple[dict[str, tuple[int, int, tuple[int, int, int], tuple[int, ...]]], dict[str, str], int]:
-    """Parse and check the header of a safetensors file, which begins at offset `start`.
-
-    Returns (begin, end, dtype, shape) of each tensor, offsets in the data area; the value of
-    ``__metadata__``; and the size of the data area. Raises BlobFormatError.
-    """
 
 @final
 class Bytecode:

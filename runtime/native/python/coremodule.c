@@ -115,29 +115,17 @@ static PyMethodDef core_methods[] = {
     {"crc32", core_crc32, METH_O,
      "crc32($module, data, /)\n--\n\nReturn the CRC-32 of bytes, as zlib computes it."},
     {"parse_blob", core_parse_blob, METH_VARARGS,
-     "parse_blob($module, data, dialect, path, where, manifest, structure, load, is_symbol, /)"
-     "\n--\n\nReturn the entries of a blob and its import tree."},
-    {"check_payload", core_check_payload, METH_VARARGS,
-     "check_payload($module, data, dialect, path, where, key, start, end, is_last, /)\n--\n\n"
-     "Check a payload of a type of libdso; return its end."},
+     "parse_blob($module, reader, manifest, structure, load, is_symbol, /)\n--\n\n"
+     "Return the entries of a blob and its import tree."},
     {"prove", core_prove, METH_O,
      "prove($module, view, /)\n--\n\n"
      "Verify the bytes of a view, if they are mapped pieces of a library; return the view."},
-    {"prove_copied", core_prove_copied, METH_O,
-     "prove_copied($module, view, /)\n--\n\n"
-     "As prove, and replace the mapped pieces by copies."},
     {"json_count", core_json_count, METH_O,
      "json_count($module, text, /)\n--\n\n"
      "Return JSON text's depth, an upper bound of its values, and the digits of its longest "
      "number."},
-    {"read_ndarray", core_read_ndarray, METH_VARARGS,
-     "read_ndarray($module, data, start, end, path, where, /)\n--\n\n"
-     "Read an NDArray, and check it; return dtype, shape, end and whether its data is complete."},
     {"weights_dtypes", core_weights_dtypes, METH_NOARGS,
      "weights_dtypes($module, /)\n--\n\nReturn the data types of safetensors by name."},
-    {"weights_header", core_weights_header, METH_VARARGS,
-     "weights_header($module, header, start, path, where, /)\n--\n\n"
-     "Parse and check the header of a safetensors file."},
     {"copy_range", core_copy_range, METH_VARARGS,
      "copy_range($module, source, at, output, to, nbytes, /)\n--\n\n"
      "Copy bytes between two descriptors; return the number of copied bytes."},
@@ -196,9 +184,10 @@ static int refuse_subinterpreter(void) {
 static int core_exec(PyObject *module) {
   embedder_fill();
   PyTypeObject *const types[] = {
-      &Library_Type,        &ElfFile_Type, &Function_Type, &TensorBase_Type,    &Graph_Type,
-      &DeviceCode_Type,     &Device_Type,  &Handle_Type,   &SystemLibrary_Type, &Bytecode_Type,
-      &VirtualMachine_Type, &Session_Type, &Kept_Type,     &CType_Type,         &CMember_Type};
+      &Library_Type,       &ElfFile_Type,    &Function_Type,       &TensorBase_Type,
+      &Graph_Type,         &DeviceCode_Type, &Device_Type,         &Handle_Type,
+      &SystemLibrary_Type, &Bytecode_Type,   &VirtualMachine_Type, &Session_Type,
+      &Kept_Type,          &CType_Type,      &CMember_Type,        &Reader_Type};
   if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (PyModule_AddType(module, types[i]) != 0) return -1;

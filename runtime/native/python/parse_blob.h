@@ -5,8 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* parse_blob(data, dialect, path, where, manifest, structure, load, is_symbol): see
- * runtime/_core.pyi. */
+/* parse_blob(reader, manifest, structure, load, is_symbol): see runtime/_core.pyi. */
 PyObject *core_parse_blob(PyObject *core, PyObject *args);
 
 #endif

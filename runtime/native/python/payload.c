@@ -4,52 +4,47 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/dtype.h"
 #include "abi/raised.h"
 #include "blob/arrays.h"
 #include "blob/key.h"
 #include "blob/weights_entry.h"
 #include "module/loaders.h"
 #include "python/exception.h"
-#include "python/proof.h"
 
-struct reader payload_reader(const Py_buffer *data, const char *dialect, const char *where) {
-  return (struct reader){.bytes = data->buf,
-                         .end = (size_t)data->len,
-                         .where = where,
-                         .proof = proof_of(data->obj),
-                         .dialect = strcmp(dialect, "tvm") == 0 ? DIALECT_TVM : DIALECT_TVM_FFI};
-}
+/* ---- Errors */
 
-/* Raise BlobFormatError "<path>: <message>". The path may have no form in UTF-8, so the core does
- * not add it. */
-static void raise_format_error(PyObject *path, const char *message) {
+PyObject *payload_error(PyObject *path, PyObject *text, size_t offset) {
   PyObject *file = PyImport_ImportModule("runtime.error"); /* imported at the first error */
   PyObject *class = file ? PyObject_GetAttrString(file, "BlobFormatError") : NULL;
-  PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
-  if (text != NULL && path != Py_None) Py_SETREF(text, PyUnicode_FromFormat("%U: %U", path, text));
+  if (PyObject_IsTrue(path) == 1) Py_SETREF(text, PyUnicode_FromFormat("%U: %U", path, text));
   PyObject *args = text ? Py_BuildValue("(O)", text) : NULL;
   PyObject *facts =
-      args ? Py_BuildValue("{sOsn}", "path", path, "offset", (Py_ssize_t)reader_take_place())
-           : NULL;
+      args ? Py_BuildValue("{sOsn}", "path", path, "offset", (Py_ssize_t)offset) : NULL;
   PyObject *error = class && facts ? PyObject_Call(class, args, facts) : NULL;
   Py_XDECREF(file);
   Py_XDECREF(class);
   Py_XDECREF(text);
   Py_XDECREF(args);
   Py_XDECREF(facts);
-  if (error != NULL) exception_set(error);
+  return error;
 }
 
-PyObject *payload_refused(PyObject *path, uint64_t count) {
+PyObject *payload_refused(PyObject *path) {
   const char *message = "no error was raised";
   char *kind = NULL;
+  size_t offset = reader_take_place();
   if (PyErr_Occurred()) {
     raised_forget();
     return NULL;
   }
-  int is_raised = raised_take(count, &kind, &message) > 0;
+  int is_raised = raised_take(0, &kind, &message) > 0;
   if (is_raised && strcmp(kind, "OutOfMemoryError") == 0) (void)raise_no_memory();
-  else raise_format_error(path, message);
+  else {
+    PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
+    PyObject *error = text != NULL ? payload_error(path, text, offset) : NULL;
+    if (error != NULL) exception_set(error);
+  }
   raised_free(kind);
   return NULL;
 }
@@ -71,37 +66,25 @@ static int check_weights(struct reader *reader) {
   return weights_file_read(reader, &file) != 0 ? -1 : 1;
 }
 
-PyObject *core_check_payload(PyObject *Py_UNUSED(core), PyObject *args) {
-  Py_buffer data;
-  const char *dialect, *where;
-  PyObject *path;
-  Py_ssize_t start, end;
-  struct span key;
-  Py_ssize_t key_size;
-  int is_last;
+PyObject *payload_accepted(Reader *self, PyObject *type_key) {
+  Py_ssize_t size;
+  struct span key = {.data = PyUnicode_AsUTF8AndSize(type_key, &size)};
+  struct reader *reader = &self->reader;
+  size_t start = reader->offset;
   dso_object *module = NULL;
-  if (!PyArg_ParseTuple(args, "y*sOss#nnp:check_payload", &data, &dialect, &path, &where, &key.data,
-                        &key_size, &start, &end, &is_last))
-    return NULL;
-  key.size = (size_t)key_size;
-  struct reader reader = payload_reader(&data, dialect, where);
-  reader.offset = (size_t)start;
-  reader.end = (size_t)end;
-  reader.is_last_entry = is_last;
-  uint64_t count = raised_count();
+  if (key.data == NULL) return NULL;
+  key.size = (size_t)size;
   (void)reader_take_place();
-  int status = key_is(key, "params")         ? check_params(&reader)
-               : key_is(key, "weights file") ? check_weights(&reader)
-                                             : loaders.load(loaders.context, key, &reader, &module);
+  int status = key_is(key, "params")         ? check_params(reader)
+               : key_is(key, "weights file") ? check_weights(reader)
+                                             : loaders.load(loaders.context, key, reader, &module);
   if (module != NULL) object_release(module);
-  PyObject *result = status > 0 ? PyLong_FromSize_t(reader.offset) : payload_refused(path, count);
-  PyBuffer_Release(&data);
-  return result;
+  return status > 0 ? reader_part(self, start, reader->offset) : payload_refused(self->path);
 }
 
 /* ---- Values for Python */
 
-static PyObject *dtype_tuple(DLDataType dtype) {
+PyObject *payload_dtype(DLDataType dtype) {
   return Py_BuildValue("(iii)", dtype.code, dtype.bits, dtype.lanes);
 }
 
@@ -117,29 +100,19 @@ static PyObject *shape_tuple(const DLTensor *tensor) {
 
 /* ---- NDArrays */
 
-PyObject *core_read_ndarray(PyObject *Py_UNUSED(core), PyObject *args) {
-  Py_buffer data;
-  Py_ssize_t start, end;
-  PyObject *path;
-  const char *where;
-  uint64_t count = raised_count();
-  if (!PyArg_ParseTuple(args, "y*nnOs:read_ndarray", &data, &start, &end, &path, &where))
-    return NULL;
-  struct reader reader = payload_reader(&data, "tvm", where);
-  reader.offset = (size_t)start;
-  reader.end = (size_t)end;
+PyObject *payload_ndarray(Reader *self, PyObject *Py_UNUSED(none)) {
   (void)reader_take_place();
-  dso_tensor_object *array = reader_ndarray(&reader);
-  PyObject *result = NULL;
-  if (array == NULL) (void)payload_refused(path, count);
-  else {
-    const DLTensor *tensor = &array->tensor;
-    int is_complete = (tensor_object_flags(&array->object) & TENSOR_INCOMPLETE) == 0;
-    result = Py_BuildValue("(NNnO)", dtype_tuple(tensor->dtype), shape_tuple(tensor),
-                           (Py_ssize_t)reader.offset, is_complete ? Py_True : Py_False);
-    object_release(&array->object);
-  }
-  PyBuffer_Release(&data);
+  dso_tensor_object *array = reader_ndarray(&self->reader);
+  if (array == NULL) return payload_refused(self->path);
+  const DLTensor *tensor = &array->tensor;
+  int is_complete = (tensor_object_flags(&array->object) & TENSOR_INCOMPLETE) == 0;
+  size_t nbytes = tensor->byte_offset; /* of incomplete data */
+  if (is_complete) (void)dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes);
+  const uint8_t *end = self->reader.bytes + self->reader.offset;
+  PyObject *result =
+      Py_BuildValue("(NNNO)", reader_view(self, end - nbytes, nbytes), shape_tuple(tensor),
+                    payload_dtype(tensor->dtype), is_complete ? Py_True : Py_False);
+  object_release(&array->object);
   return result;
 }
 
@@ -166,7 +139,7 @@ static PyObject *layouts_dict(const struct weights *weights) {
   for (size_t i = 0; dict != NULL && i < weights->count; i++) {
     const struct weight *weight = &weights->items[i];
     if (last == NULL || memcmp(last, &weight->tensor.dtype, sizeof *last) != 0)
-      Py_XSETREF(dtype, dtype_tuple(weight->tensor.dtype));
+      Py_XSETREF(dtype, payload_dtype(weight->tensor.dtype));
     last = &weight->tensor.dtype;
     if (dtype == NULL || add(dict, weight->name, layout_tuple(weight, dtype)) != 0) Py_CLEAR(dict);
   }
@@ -185,20 +158,18 @@ static PyObject *metadata_dict(const struct json *fields) {
   return dict;
 }
 
-PyObject *core_weights_header(PyObject *Py_UNUSED(core), PyObject *args) {
+PyObject *payload_weights_header(Reader *self, PyObject *args) {
   Py_buffer header;
   Py_ssize_t start;
-  PyObject *path;
-  struct reader reader = {.where = NULL};
   const struct json *fields = NULL;
-  uint64_t nbytes, count = raised_count();
-  if (!PyArg_ParseTuple(args, "y*nOs:weights_header", &header, &start, &path, &reader.where))
-    return NULL;
+  uint64_t nbytes;
+  if (!PyArg_ParseTuple(args, "y*n:_weights_header", &header, &start)) return NULL;
   (void)reader_take_place();
-  struct weights *weights = weights_read_header(
-      &reader, (struct span){header.buf, (size_t)header.len}, (size_t)start, &nbytes, &fields);
+  struct weights *weights =
+      weights_read_header(&self->reader, (struct span){header.buf, (size_t)header.len},
+                          (size_t)start, &nbytes, &fields);
   PyObject *result = weights == NULL
-                         ? payload_refused(path, count)
+                         ? payload_refused(self->path)
                          : Py_BuildValue("(NNK)", layouts_dict(weights), metadata_dict(fields),
                                          (unsigned long long)nbytes);
   json_free(fields);
@@ -210,7 +181,7 @@ PyObject *core_weights_header(PyObject *Py_UNUSED(core), PyObject *args) {
 PyObject *core_weights_dtypes(PyObject *Py_UNUSED(core), PyObject *Py_UNUSED(none)) {
   PyObject *dict = PyDict_New();
   for (size_t i = 0; dict != NULL && i < NUM_WEIGHTS_DTYPES; i++) {
-    PyObject *dtype = dtype_tuple(weights_dtypes[i].dtype);
+    PyObject *dtype = payload_dtype(weights_dtypes[i].dtype);
     if (dtype == NULL || PyDict_SetItemString(dict, weights_dtypes[i].name, dtype) != 0)
       Py_CLEAR(dict);
     Py_XDECREF(dtype);

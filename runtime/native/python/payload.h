@@ -2,24 +2,22 @@
 #ifndef DSO_PACKER_PYTHON_PAYLOAD_H
 #define DSO_PACKER_PYTHON_PAYLOAD_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "python/reader.h"
 
-#include "blob/reader.h"
+/* Methods of Reader: see runtime/_core.pyi. */
+PyObject *payload_accepted(Reader *self, PyObject *type_key);
+PyObject *payload_ndarray(Reader *self, PyObject *none);
+PyObject *payload_weights_header(Reader *self, PyObject *args);
 
-/* See runtime/_core.pyi: check_payload(data, dialect, path, where, key, start, end, is_last),
- * read_ndarray(data, start, end, path, where), weights_header(header, start, path, where) and
- * weights_dtypes(). */
-PyObject *core_check_payload(PyObject *core, PyObject *args);
-PyObject *core_read_ndarray(PyObject *core, PyObject *args);
-PyObject *core_weights_header(PyObject *core, PyObject *args);
 PyObject *core_weights_dtypes(PyObject *core, PyObject *none);
 
-/* A reader of bytes from their start. */
-struct reader payload_reader(const Py_buffer *data, const char *dialect, const char *where);
+PyObject *payload_dtype(DLDataType dtype); /* (code, bits, lanes) */
 
-/* Raise the core's error since `count` (raised_count()) as BlobFormatError of a file, unless Python
- * raised one. `path` is a str or None. Returns NULL. */
-PyObject *payload_refused(PyObject *path, uint64_t count);
+/* Make a BlobFormatError "<path>: <text>", without the path if it is None or empty. It may have no
+ * form in UTF-8, so the core does not add it. Takes over the reference to `text`. */
+PyObject *payload_error(PyObject *path, PyObject *text, size_t offset);
+
+/* Raise the core's error as BlobFormatError of a file, unless Python raised one. Returns NULL. */
+PyObject *payload_refused(PyObject *path);
 
 #endif

@@ -11,26 +11,21 @@ raises.
 
 from __future__ import annotations
 
-from .. import _core
 from ..abi import DEVICE_CPU
 from .tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
     from ..serial.stream import Reader, Writer
 
 NDARRAY_MAGIC = 0xDD5E40F096B4A13F
-# magic, reserved, device, ndim, dtype, data_byte_size of an array without dimensions
-MIN_NBYTES = 8 + 8 + 8 + 4 + 4 + 8
 
 
 def read_ndarray(reader: Reader) -> Tensor:
     """Read an NDArray as a read-only tensor that views the blob."""
-    place = reader.offset, reader._end, reader.path, reader.where
-    dtype, shape, end, is_complete = _core.read_ndarray(reader._view, *place)
-    reader.offset += MIN_NBYTES + 8 * len(shape)
-    data = reader.read_data(end - reader.offset, "array data")
+    data, shape, dtype, is_complete = reader._read_ndarray()
     return Tensor(data, shape, dtype, incomplete=not is_complete)
 
 

@@ -17,10 +17,9 @@ from __future__ import annotations
 import os
 from _collections_abc import Mapping
 
-from .._core import prove, weights_dtypes, weights_header
+from .._core import Reader, prove, weights_dtypes
 from ..abi import MODEL_RECORD
 from ..error import BlobFormatError, ExportError
-from ..reader import Reader
 from .tensor import Tensor
 
 TYPE_CHECKING = False
@@ -80,8 +79,7 @@ class SafetensorsFile:
     def check(self) -> tuple[SafetensorsTensors, dict[str, str]]:
         """Parse the header once, and check it; raise BlobFormatError if it breaks the format."""
         if self._parsed is None:
-            place = self._start, self._reader.path, self._reader.where
-            layouts, metadata, nbytes = weights_header(self._header, *place)
+            layouts, metadata, nbytes = self._reader._weights_header(self._header, self._start)
             if nbytes != len(self._data):
                 what = f"tensors of {nbytes} bytes, expected {len(self._data)}"
                 raise self._reader.error(what, self._start)

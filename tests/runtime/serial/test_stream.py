@@ -6,7 +6,6 @@ import pytest
 
 import runtime
 from runtime import Reader, Writer
-from runtime.reader import is_type_key
 from runtime.serial.stream import FileRange
 
 
@@ -131,17 +130,3 @@ def test_align_counts_from_the_symbol(before) -> None:
     padding = writer.align(64)
     assert (8 + writer.offset) % 64 == 0
     assert padding == writer.offset - before < 64
-
-
-@pytest.mark.parametrize("key", [b"_lib", b"cuda", b"relax.VMExecutable", b"a-b", b"x" * 255])
-def test_type_key_is_accepted(key) -> None:
-    """The keys of TVM, and keys of the same form."""
-    assert is_type_key(key)
-
-
-@pytest.mark.parametrize(
-    "key", [b"", b"a\0b", b"a\nb", b"\xff", b"%n", b"../x", b"..", "é".encode(), b"x" * 256]
-)
-def test_hostile_type_key_is_refused(key) -> None:
-    """Nothing that could spoil a message, a path or a format string."""
-    assert not is_type_key(key)
