@@ -55,7 +55,7 @@ class Library:
 
         `offset` and `nbytes` are multiples of `piece_nbytes`, which is one of the page. A
         piece is unreadable until ``verify(first, count, is_copied)`` accepts it, which else raises,
-        and returns the pieces for copies: see `prove` and `prove_copied`. Raises LibraryLoadError
+        and returns the pieces for copies: see `prove`; a `Reader` copies. Raises LibraryLoadError
         if the library has no such read-only bytes, or if they cannot be mapped.
         """
     def symbols(self, prefix: str) -> list[str]:

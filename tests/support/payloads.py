@@ -1,4 +1,4 @@
-"""What payloads and blobs are: Python reads all that the core accepts, and writes it again."""
+"""Payloads and blobs: Python reads all that the core accepts, and writes it again."""
 
 from __future__ import annotations
 

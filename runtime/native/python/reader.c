@@ -1,4 +1,6 @@
-/* Reader: the primitives of a blob for Python, by the reader of libdso. */
+/* Reader: the primitives of a blob for Python, by the reader of libdso.
+ *
+ * One file: its methods read the fields of one object, and a third of it is their documentation. */
 #include "python/reader.h"
 
 #include <stdio.h>
@@ -23,8 +25,15 @@ static int find_dialect(const char *name) {
   return -1;
 }
 
+static int is_bytes_view(PyObject *data) {
+  const Py_buffer *buffer = PyMemoryView_Check(data) ? PyMemoryView_GET_BUFFER(data) : NULL;
+  return buffer != NULL && buffer->readonly && buffer->ndim == 1 && buffer->format != NULL &&
+         strcmp(buffer->format, "B") == 0 && PyBuffer_IsContiguous(buffer, 'C');
+}
+
 /* The bytes of a buffer, without a copy. */
 static PyObject *bytes_view(PyObject *data) {
+  if (is_bytes_view(data)) return Py_NewRef(data);
   PyObject *view = PyMemoryView_FromObject(data);
   if (view != NULL) Py_SETREF(view, PyObject_CallMethod(view, "cast", "s", "B"));
   if (view != NULL) Py_SETREF(view, PyObject_CallMethod(view, "toreadonly", NULL));
@@ -424,7 +433,7 @@ static PyMethodDef reader_methods[] = {
                   "Read a vector: a count as `read_count` does, then as many elements by "
                   "`read_element()`."),
     WITH_KEYWORDS(read_u64_vector, "most=18446744073709551615",
-                  "Read a vector\\<u64> of at most `most`. Raises BlobFormatError when it does not "
+                  "Read a vector<u64> of at most `most`. Raises BlobFormatError when it does not "
                   "fit."),
     WITH_KEYWORDS(read_map, "read_value, min_nbytes=1",
                   "Read a map whose keys are names; of equal keys the first is kept, as in TVM.\n\n"

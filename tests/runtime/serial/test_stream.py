@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import pytest
 
 import runtime
@@ -61,6 +63,47 @@ def test_vector_count_is_bounded_by_the_least_element() -> None:
     reader = Reader((3).to_bytes(8, "little") + bytes(23))
     with pytest.raises(runtime.BlobFormatError, match="a count of 3 elements, expected at most 2"):
         reader.read_vector(reader.read_u64, 8)
+
+
+@pytest.mark.parametrize("nbytes", [4, -1, 2**64, 2**200])
+def test_bytes_beyond_the_end_are_refused(nbytes) -> None:
+    """Also a number of them that no file has."""
+    with pytest.raises(runtime.BlobFormatError, match=f"w of {nbytes} bytes, expected at most 3"):
+        Reader(b"abc").read_raw(nbytes, "w")
+
+
+@pytest.mark.parametrize(
+    ("use", "match"),
+    [
+        (lambda r: r.read_count(0), "min_nbytes: 0, expected at least 1"),
+        (lambda r: r.read_map(r.read_u64, -8), "min_nbytes: 0, expected at least 1"),
+        (lambda r: r.part(1, 4), "part: from 1 to 4, expected a range of 3 bytes"),
+        (lambda r: r.part(2, 1), "part: from 2 to 1"),
+        (lambda r: setattr(r, "offset", 4), "offset: expected at most 3"),
+        (lambda r: Reader(b"", dialect="x"), "dialect 'x' is not known; known: tvm, tvm-ffi"),
+    ],
+)
+def test_wrong_use_of_a_reader_is_a_value_error(use, match) -> None:
+    """A place outside of the bytes, an element of no bytes, an unknown dialect."""
+    with pytest.raises(ValueError, match=match):
+        use(Reader(b"abc"))
+
+
+def test_error_of_a_path_without_a_form_in_utf8() -> None:
+    """The message has the path as Python has it, and so have the errors of the core."""
+    reader = Reader(b"abc", path="a\udcff", where="b\udcff")
+    assert str(reader.error("c")) == "a\udcff: b\udcff at 0x0: c"
+    with pytest.raises(runtime.BlobFormatError) as caught:
+        reader.read_u64()
+    assert caught.value.path == "a\udcff"
+
+
+def test_any_buffer_is_read() -> None:
+    """Of other elements, mapped or writable: as its bytes; not a strided one."""
+    numbers = array("I", [7, 8])
+    assert (Reader(numbers).read_u32(), Reader(memoryview(numbers)[1:]).read_u32()) == (7, 8)
+    with pytest.raises(TypeError):
+        Reader(memoryview(b"abcdef")[::2])
 
 
 def test_vector_and_map_are_restored_in_order() -> None:
