@@ -78,7 +78,14 @@ static PyObject *reader_make(PyTypeObject *type, PyObject *args, PyObject *keywo
   return self;
 }
 
+/* As for a Span: a library's code may cache a function whose module keeps a reader. */
+static int reader_traverse(Reader *self, visitproc visit, void *arg) {
+  Py_VISIT(self->view);
+  return 0;
+}
+
 static void reader_dealloc(Reader *self) {
+  PyObject_GC_UnTrack(self);
   Py_XDECREF(self->view);
   Py_XDECREF(self->path);
   Py_XDECREF(self->where);
@@ -477,5 +484,6 @@ PyTypeObject Reader_Type = {
     .tp_methods = reader_methods,
     .tp_members = reader_members,
     .tp_getset = reader_getset,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_traverse = (traverseproc)reader_traverse,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
 };
