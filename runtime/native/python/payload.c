@@ -15,19 +15,10 @@
 /* ---- Errors */
 
 PyObject *payload_error(PyObject *path, PyObject *text, size_t offset) {
-  PyObject *file = PyImport_ImportModule("runtime.error"); /* imported at the first error */
-  PyObject *class = file ? PyObject_GetAttrString(file, "BlobFormatError") : NULL;
   if (PyObject_IsTrue(path) == 1) Py_SETREF(text, PyUnicode_FromFormat("%U: %U", path, text));
-  PyObject *args = text ? Py_BuildValue("(O)", text) : NULL;
   PyObject *facts =
-      args ? Py_BuildValue("{sOsn}", "path", path, "offset", (Py_ssize_t)offset) : NULL;
-  PyObject *error = class && facts ? PyObject_Call(class, args, facts) : NULL;
-  Py_XDECREF(file);
-  Py_XDECREF(class);
-  Py_XDECREF(text);
-  Py_XDECREF(args);
-  Py_XDECREF(facts);
-  return error;
+      text ? Py_BuildValue("{sOsn}", "path", path, "offset", (Py_ssize_t)offset) : NULL;
+  return error_new("BlobFormatError", text, facts);
 }
 
 PyObject *payload_refused(PyObject *path) {

@@ -160,26 +160,13 @@ static PyObject *read_dtype(Reader *self, PyObject *Py_UNUSED(none)) {
 
 /* ---- Bytes and text */
 
-static PyObject *make_error(const Reader *self, PyObject *what, size_t at) {
-  char place[32]; /* PyUnicode_FromFormat has no %zx before 3.12 */
-  (void)snprintf(place, sizeof place, "0x%zx", at);
-  PyObject *text = PyUnicode_FromFormat("%U at %s: %U", self->where, place, what);
-  return text != NULL ? payload_error(self->path, text, at) : NULL;
-}
-
-/* A number of bytes that no file has is refused as one that the rest does not have. */
-static int take_nbytes(const Reader *self, PyObject *number, const char *what, uint64_t *nbytes) {
+/* A number that has no u64 is refused as the greatest one: no file has so many bytes. */
+static int take_nbytes(PyObject *number, uint64_t *nbytes) {
   *nbytes = PyLong_AsUnsignedLongLong(number);
   if (*nbytes != UINT64_MAX || !PyErr_Occurred()) return 0;
   if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return -1;
   PyErr_Clear();
-  PyObject *text = PyUnicode_FromFormat("%s of %S bytes, expected at most %zu left", what, number,
-                                        reader_remaining(&self->reader));
-  PyObject *error = text != NULL ? make_error(self, text, self->reader.offset) : NULL;
-  Py_XDECREF(text);
-  if (error != NULL) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
-  Py_XDECREF(error);
-  return -1;
+  return 0;
 }
 
 static PyObject *take(Reader *self, PyObject *args, PyObject *keywords,
@@ -191,7 +178,7 @@ static PyObject *take(Reader *self, PyObject *args, PyObject *keywords,
   const uint8_t *bytes;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!|s:read_raw", names, &PyLong_Type, &number,
                                    &what) ||
-      take_nbytes(self, number, what, &nbytes) != 0)
+      take_nbytes(number, &nbytes) != 0)
     return NULL;
   if (read(&self->reader, nbytes, what, &bytes) != 0) return refuse(self);
   return reader_view(self, bytes, (size_t)nbytes);
@@ -322,10 +309,13 @@ static PyObject *read_map(Reader *self, PyObject *args, PyObject *keywords) {
 static PyObject *error(Reader *self, PyObject *args, PyObject *keywords) {
   static char *names[] = {"what", "offset", NULL};
   PyObject *what, *offset = Py_None;
+  char place[32]; /* PyUnicode_FromFormat has no %zx before 3.12 */
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|O:error", names, &what, &offset)) return NULL;
   size_t at = offset == Py_None ? self->reader.offset : PyLong_AsSize_t(offset);
   if (at == (size_t)-1 && PyErr_Occurred()) return NULL;
-  return make_error(self, what, at);
+  (void)snprintf(place, sizeof place, "0x%zx", at);
+  PyObject *text = PyUnicode_FromFormat("%U at %s: %U", self->where, place, what);
+  return text != NULL ? payload_error(self->path, text, at) : NULL;
 }
 
 static PyObject *ends_entry(Reader *self, PyObject *Py_UNUSED(none)) {
