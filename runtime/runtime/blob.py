@@ -289,7 +289,6 @@ def _parse(
     *,
     is_symbol: bool,
 ) -> Blob:
-    check_dialect(dialect)
     is_sized = dialect == "tvm-ffi"
     reader = Reader(data, path=path, where=where, dialect=dialect)
     payloads = Payloads(reader, is_sized or manifest is not None)

@@ -15,7 +15,7 @@
 /* ---- Errors */
 
 PyObject *payload_error(PyObject *path, PyObject *text, size_t offset) {
-  if (PyObject_IsTrue(path) == 1) Py_SETREF(text, PyUnicode_FromFormat("%U: %U", path, text));
+  if (PyObject_IsTrue(path) == 1) Py_SETREF(text, PyUnicode_FromFormat("%S: %U", path, text));
   PyObject *facts =
       text ? Py_BuildValue("{sOsn}", "path", path, "offset", (Py_ssize_t)offset) : NULL;
   return error_new("BlobFormatError", text, facts);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from pathlib import Path
 
 import pytest
 
@@ -97,6 +98,7 @@ def test_error_of_a_path_without_a_form_in_utf8() -> None:
     with pytest.raises(runtime.BlobFormatError) as caught:
         reader.read_u64()
     assert caught.value.path == "a\udcff"
+    assert str(Reader(b"", path=Path("x")).error("c")) == "x: blob at 0x0: c"
 
 
 def test_any_buffer_is_read() -> None:
