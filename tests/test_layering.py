@@ -40,7 +40,6 @@ FLOORS = {
         },
         {
             "modules/property",
-            "reader",
             "registry",
             "serial/mapped_file",
             "serial/strict_json",

@@ -19,7 +19,7 @@ from runtime.modules.safetensors import SafetensorsModule
 from runtime.modules.vm import VMExecutable, VMFunction
 from runtime.registry import find_loader
 from runtime.serial.stream import Reader
-from runtime.tensors.safetensors_header import DTYPES
+from runtime.tensors.safetensors_file import DTYPES
 
 from .assembler import little
 

@@ -4,6 +4,7 @@ from . import blob as blob
 from . import modules as modules
 from ._core import Device as Device
 from ._core import Handle as Handle
+from ._core import Reader as Reader
 from .error import BlobFormatError as BlobFormatError
 from .error import ConstantNotFoundError as ConstantNotFoundError
 from .error import DeviceError as DeviceError
@@ -42,7 +43,6 @@ from .modules.property import ModuleProperty as ModuleProperty
 from .modules.safetensors import SafetensorsModule as SafetensorsModule
 from .pool import Pool as Pool
 from .pool.statistics import PoolStatistics as PoolStatistics
-from .reader import Reader as Reader
 from .reference.file_reference import Reference as Reference
 from .reference.pickled import by_reference as by_reference
 from .reference.pickled import set_pickle_policy as set_pickle_policy

@@ -5,9 +5,12 @@ Types only. The code is in native/python/. One file, since the extension is one 
 
 from collections.abc import Callable
 from inspect import Signature
-from typing import Any, Final, Self, final
+from typing import Any, Final, Self, TypeVar, final
 
+from .error import BlobFormatError
 from .module import Module
+
+T = TypeVar("T")
 
 @final
 class Library:
@@ -52,7 +55,7 @@ class Library:
 
         `offset` and `nbytes` are multiples of `piece_nbytes`, which is one of the page. A
         piece is unreadable until ``verify(first, count, is_copied)`` accepts it, which else raises,
-        and returns the pieces for copies: see `prove` and `prove_copied`. Raises LibraryLoadError
+        and returns the pieces for copies: see `prove`; a `Reader` copies. Raises LibraryLoadError
         if the library has no such read-only bytes, or if they cannot be mapped.
         """
     def symbols(self, prefix: str) -> list[str]:
@@ -311,17 +314,68 @@ def prove(view: memoryview, /) -> memoryview:
     Raises what the callable of `Library.map_pieces` raises.
     """
 
-def prove_copied(view: memoryview, /) -> memoryview:
-    """As `prove`, and replace these pieces by copies, which no write to the file changes."""
+class Reader:
+    """Reads primitives of a blob; its docstring is in the core."""
+
+    offset: int
+    last_entry: bool
+    path: Final[str | None]
+    where: Final[str]
+    dialect: Final[str]
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        path: str | None = None,
+        where: str = "blob",
+        dialect: str = "tvm",
+    ) -> None: ...
+    @property
+    def remaining(self) -> int: ...
+    def error(self, what: str, offset: int | None = None) -> BlobFormatError: ...
+    def read_u64(self) -> int: ...
+    def read_u32(self) -> int: ...
+    def read_i64(self) -> int: ...
+    def read_i32(self) -> int: ...
+    def read_dtype(self) -> tuple[int, int, int]: ...
+    def read_raw(self, nbytes: int, what: str = "bytes") -> memoryview: ...
+    def read_data(self, nbytes: int, what: str = "bytes") -> memoryview: ...
+    def read_bytes(self) -> memoryview: ...
+    def read_string(self) -> str: ...
+    def read_name(self) -> str: ...
+    def read_sized(self) -> Self: ...
+    def read_count(self, min_nbytes: int, most: int = ...) -> int: ...
+    def read_vector(
+        self, read_element: Callable[[], T], min_nbytes: int = 1, most: int = ...
+    ) -> list[T]: ...
+    def read_u64_vector(self, most: int = ...) -> tuple[int, ...]: ...
+    def read_map(self, read_value: Callable[[], T], min_nbytes: int = 1) -> dict[str, T]: ...
+    def part(self, start: int, end: int, /) -> Self: ...
+    def accepted(self, type_key: str, /) -> Self:
+        """Read a payload that the core accepts, and return a reader of it.
+
+        Key ``"params"`` is a params dict file, ``"weights file"`` a safetensors file.
+        """
+    def ends_entry(self) -> bool: ...
+    def _read_ndarray(self) -> tuple[memoryview, tuple[int, ...], tuple[int, int, int], bool]:
+        """Read an NDArray; return its data, shape and dtype, and True if the data is complete."""
+    def _weights_header(
+        self, header: memoryview, start: int, /
+    ) -> tuple[
+        dict[str, tuple[int, int, tuple[int, int, int], tuple[int, ...]]], dict[str, str], int
+    ]:
+        """Parse and check the header of a safetensors file, which begins at offset `start`.
+
+        Returns (begin, end, dtype, shape) of each tensor, offsets in the data area; the value of
+        ``__metadata__``; and the size of the data area.
+        """
 
 def parse_blob(
-    data: memoryview,
-    dialect: str,
-    path: str | None,
-    where: str,
+    reader: Reader,
     manifest: bytes | memoryview | None,
     structure: int | None,
-    load: Callable[[str, int, int, int, bool], tuple[Module, int] | None],
+    load: Callable[[str, int, Reader], Module | None],
     is_symbol: bool,
     /,
 ) -> tuple[
@@ -333,25 +387,19 @@ def parse_blob(
 
     Parameters
     ----------
-    data : buffer
-        The bytes; nothing is copied.
-    dialect : {"tvm", "tvm-ffi"}
-        The format.
-    path : str or None
-        The library, for messages.
-    where : str
-        The symbol, for messages.
+    reader : Reader
+        Of the blob, at its start.
     manifest : buffer or None
         The library's ``__packer_manifest``.
     structure : int or None
         The CRC-32 of the blob's structure that the library lists.
     load : callable
-        ``load(key, start, offset, end, is_last)`` loads a payload that begins at `offset`, of an
-        entry that begins at `start`, and returns the module and the payload's end; or None for a
-        type without a loader. It is called for types that libdso does not know; the payloads of
-        all others were accepted by libdso.
+        ``load(key, start, reader)`` returns the module of a payload, which it reads, of an entry
+        that begins at `start`; or None for a type without a loader. It is called for types that
+        libdso does not know; the payloads of all others were accepted by libdso.
     is_symbol : bool
-        True if the nbytes header of a symbol precedes the blob.
+        True if the nbytes header of a symbol precedes the blob. The reader skips it, and its
+        offsets count from the end of the header.
 
     Returns
     -------
@@ -365,23 +413,6 @@ def parse_blob(
     ------
     BlobFormatError
         The bytes break the format. An exception of `load` is passed on.
-    """
-
-def check_payload(
-    data: memoryview,
-    dialect: str,
-    path: str | None,
-    where: str,
-    key: str,
-    start: int,
-    end: int,
-    is_last: bool,
-    /,
-) -> int:
-    """Check a payload of a type that libdso knows, or a params dict file; return its end.
-
-    It begins at `start` of `data`, and ends at `end` at most; `is_last` is true if the bytes end
-    there. Raises BlobFormatError.
     """
 
 def is_provided(name: str, /) -> bool:
@@ -583,12 +614,6 @@ def memory_at(address: int, nbytes: int, owner: object, /) -> memoryview:
     NULL or if the bytes extend beyond the image's segment that contains the address.
     """
 
-def tensor_nbytes(shape: tuple[int, ...], dtype_code: tuple[int, int, int], /) -> int:
-    """Return the size of a compact tensor in bytes; elements below a byte are packed.
-
-    Raises ValueError if an extent is negative or if the size exceeds the address space.
-    """
-
 def json_count(text: str, /) -> tuple[int, int, int]:
     """Return JSON text's depth, an upper bound of its values, and the digits of its longest number.
 
@@ -598,8 +623,8 @@ def json_count(text: str, /) -> tuple[int, int, int]:
 def tree_changed() -> None:
     """Expire the import caches, after a change of an import tree or of the global functions."""
 
-def weights_data_nbytes(header: Any, /) -> int:
-    """Return the size of the data that a safetensors header describes; -1 if a parser must tell."""
+def weights_dtypes() -> dict[str, tuple[int, int, int]]:
+    """Return the data types of safetensors by name, as DLDataType (code, bits, lanes)."""
 
 @final
 class Bytecode:

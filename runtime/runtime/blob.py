@@ -22,8 +22,8 @@ is stored, so an entry without a loader is carried unchanged. One file: `dump` i
 
 from __future__ import annotations
 
-from ._core import crc32, parse_blob
-from .abi import BLOB_SYMBOLS, CHECKSUMS, HEADER_NBYTES, IMPORT_TREE_KEY, MODULE_BLOB
+from ._core import Reader, crc32, parse_blob
+from .abi import BLOB_SYMBOLS, CHECKSUMS, IMPORT_TREE_KEY, MODULE_BLOB
 from .error import BlobFormatError
 from .payloads import Payloads
 
@@ -160,7 +160,6 @@ def parse(
     LoaderNotFoundError
         A type key has no loader, and there is no manifest.
     """
-    view = memoryview(view).cast("B").toreadonly()
     return _parse(view, dialect, path, where, manifest_text, None, is_symbol=False)
 
 
@@ -281,7 +280,7 @@ def parse_symbol(
 
 
 def _parse(
-    data: memoryview,
+    data: bytes | bytearray | memoryview,
     dialect: str,
     path: str | None,
     where: str,
@@ -290,13 +289,10 @@ def _parse(
     *,
     is_symbol: bool,
 ) -> Blob:
-    check_dialect(dialect)
-    body = data[HEADER_NBYTES:] if is_symbol else data
     is_sized = dialect == "tvm-ffi"
-    payloads = Payloads(body, dialect, path, where, is_sized or manifest is not None)
-    entries, row_ptr, indices = parse_blob(
-        *(data, dialect, path, where, manifest, structure, payloads.load, is_symbol)
-    )
+    reader = Reader(data, path=path, where=where, dialect=dialect)
+    payloads = Payloads(reader, is_sized or manifest is not None)
+    entries, row_ptr, indices = parse_blob(reader, manifest, structure, payloads.load, is_symbol)
     made = [
         Entry(entry[0], payloads.module(*entry), entry[1], entry[2], is_sized=is_sized)
         for entry in entries

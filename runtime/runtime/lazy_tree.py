@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from _thread import RLock
 
-from ._core import parse_blob
+from ._core import Reader, parse_blob
 from .abi import (
     BLOB_SYMBOLS,
-    HEADER_NBYTES,
     IMPORT_TREE_KEY,
     LIB_KEY,
     LIBRARY_METADATA,
@@ -64,22 +63,16 @@ class LazyTree(Payloads):
     """
 
     def __init__(self, library: Library, symbol: str, data: memoryview) -> None:
-        self._data = data
         self._manifest = library.data(MANIFEST)
-        dialect = BLOB_SYMBOLS[symbol]
-        is_complete = self._manifest is not None or dialect == "tvm-ffi"
-        has_pieces = getattr(library, "pieces", None) is not None
-        super().__init__(
-            data[HEADER_NBYTES:], dialect, library.path, symbol, is_complete, has_pieces
-        )
+        reader = Reader(data, path=library.path, where=symbol, dialect=BLOB_SYMBOLS[symbol])
+        super().__init__(reader, self._manifest is not None or reader.dialect == "tvm-ffi")
         self._library: Module | None = None  # the node of the host code, unless it is the root
         self._root_place = -1  # among the entries, unless the library is the root
 
     def parse(self, structure: int | None, node: Module) -> Module:
         """Parse the blob, and return the root; `node` is that of the host code."""
         self._entries, self._row_ptr, self._indices = parse_blob(
-            *(self._data, self._dialect, self._path, self._where, self._manifest, structure),
-            *(self.load, True),
+            self._reader, self._manifest, structure, self.load, True
         )
         encrypted = tuple(entry[3] for entry in self._entries if entry[0] == "encrypted")
         for i, (key, offset, nbytes, made, is_carried) in enumerate(self._entries):
@@ -120,7 +113,7 @@ class LazyTree(Payloads):
                 known = root if place == self._root_place else made
                 module = self.module(key, offset, nbytes, known, is_carried)
                 entries.append(Entry(key, module, offset, nbytes))
-            blob = Blob(entries, self._row_ptr, self._indices, dialect=self._dialect)
+            blob = Blob(entries, self._row_ptr, self._indices, dialect=self._reader.dialect)
             link_tree(blob, self._library or root)
             root._lazy_tree = None
 

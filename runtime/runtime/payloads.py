@@ -8,8 +8,8 @@ from .registry import decode, find_loader, forget_offers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._core import Reader
     from .module import Module
-    from .reader import Reader
 
 
 class Payloads:
@@ -17,57 +17,34 @@ class Payloads:
 
     Parameters
     ----------
-    body : memoryview
-        The blob without its nbytes header.
-    dialect : {"tvm", "tvm-ffi"}
-        The format.
-    path, where : str
-        The library and the symbol, for messages.
+    reader : Reader
+        Of the blob.
     is_complete : bool
         True if the end of a payload is known although its type key has no loader.
-    has_pieces : bool
-        True if the bytes are pieces of a library, which are verified before they are read.
     """
 
-    def __init__(
-        self,
-        body: memoryview,
-        dialect: str,
-        path: str | None,
-        where: str,
-        is_complete: bool,
-        has_pieces: bool = False,
-    ) -> None:
-        self._body = body
-        self._dialect = dialect
-        self._path = path
-        self._where = where
+    def __init__(self, reader: Reader, is_complete: bool) -> None:
+        self._reader = reader
         self._is_complete = is_complete
-        self._has_pieces = has_pieces
-        self._whole: Reader | None = None
         forget_offers()
 
-    def load(
-        self, key: str, start: int, offset: int, end: int, is_last: bool
-    ) -> tuple[Module, int] | None:
-        """Load a payload of a type of Python, for `_core.parse_blob`; return module and end.
+    def load(self, key: str, start: int, reader: Reader) -> Module | None:
+        """Load a payload of a type of Python, for `_core.parse_blob`.
 
         Return None for a type without a loader if the payload can be carried, else raise
         LoaderNotFoundError. Raise BlobFormatError if the loader raises an error of another kind.
         """
-        reader = self.reader(offset, end)
-        reader.last_entry = is_last
         try:
-            return find_loader(key)(reader), reader.offset
+            return find_loader(key)(reader)
         except LoaderNotFoundError as error:
             if self._is_complete:
                 return None
-            prefix = f"{self._path}: " if self._path else ""
+            prefix = f"{reader.path}: " if reader.path else ""
             raise LoaderNotFoundError(
-                f"{prefix}{self._where} at {start:#x}: {error.message}",
+                f"{prefix}{reader.where} at {start:#x}: {error.message}",
                 type_key=error.type_key,
                 known=error.known,
-                path=self._path,
+                path=reader.path,
             ) from None
         except PackerError:
             raise
@@ -81,20 +58,10 @@ class Payloads:
         """Return the module of an entry; None for the library itself, and for the import tree."""
         if made is not None or key in (LIB_KEY, IMPORT_TREE_KEY):
             return made
-        length = 8 if self._dialect == "tvm-ffi" else 0
-        payload = self.reader(offset + 8 + len(key) + length, offset + nbytes)
+        length = 8 if self._reader.dialect == "tvm-ffi" else 0
+        payload = self._reader.part(offset + 8 + len(key) + length, offset + nbytes)
         if not is_carried:
             return decode(payload, key)
         from .modules.opaque import OpaqueModule
 
         return OpaqueModule(key, payload.read_raw(payload.remaining))
-
-    def reader(self, start: int, end: int) -> Reader:
-        """Return a reader of a range of the blob."""
-        if self._whole is None:
-            from .reader import ProvingReader, Reader
-
-            kind = ProvingReader if self._has_pieces else Reader
-            path, where = self._path, self._where
-            self._whole = kind(self._body, path=path, where=where, dialect=self._dialect)
-        return self._whole.part(start, end)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
     from typing import Any, TypeVar, overload
 
+    from ._core import Reader
     from .module import Module
-    from .reader import Reader
 
     Loader = Callable[[Reader], Module]
     L = TypeVar("L", bound=Callable[[Any], Any])

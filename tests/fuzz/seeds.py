@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -58,33 +56,14 @@ TOKENS = (
 )
 
 
-def reader_fields(read: Callable[[], Any]) -> tuple[tuple[int, int], ...]:
-    """Where a `Reader` finds numbers while something valid is read."""
-    found: list[tuple[int, int]] = []
-    read_number = Reader._read_number
-
-    def noted(reader: Reader, layout: struct.Struct) -> int:
-        found.append((reader.offset, layout.size))
-        return read_number(reader, layout)
-
-    with mock.patch.object(Reader, "_read_number", noted):
-        read()
-    return tuple(dict.fromkeys(found))
+def number_fields(data: bytes) -> tuple[tuple[int, int], ...]:
+    """Where lengths, counts and indices may be: u64s that the input could contain so many of."""
+    places = range(len(data) - 7)
+    return tuple((at, 8) for at in places if 0 < _u64(data, at) <= len(data))
 
 
-def blob_fields(data: bytes, dialect: str = "tvm") -> tuple[tuple[int, int], ...]:
-    """Where numbers are in a valid blob: around its entries, in its tree, and in its payloads."""
-    blob = parse(data, dialect)
-    starts, tree = [entry.offset for entry in blob.entries], 0
-    starts += [e.payload_offset - 8 for e in blob.entries if e.is_sized and e.module is not None]
-    if dialect == "tvm":
-        starts.append(0)
-        places = [e.payload_offset for e in blob.entries if e.key == "_import_tree"]
-        tree = places[0] if places else -1
-    if tree >= 0:
-        starts += [tree + 8 * i for i in range(2 + sum(map(len, blob.csr)))]
-    payloads = reader_fields(lambda: parse(data, dialect))
-    return tuple(dict.fromkeys([*((start, 8) for start in starts), *payloads]))
+def _u64(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + 8], "little")
 
 
 def arrays() -> dict[str, Any]:

@@ -29,7 +29,7 @@ from .judge import Target
 from .library_targets import library_targets
 from .packer_targets import npy_target, project_target, tar_target
 from .reading import Library, in_file, of_seeds, read_tree, words
-from .seeds import META, arrays, blob_fields, blobs, reader_fields, safetensors, spirv, trees
+from .seeds import META, arrays, blobs, number_fields, safetensors, spirv, trees
 from .trust_targets import trust_targets
 
 INFO = runtime.FunctionInfo("scale", ["handle", "float32", "int32"], ["blockIdx.x", "threadIdx.x"])
@@ -77,7 +77,7 @@ def blob_target(dialect: str) -> Target:
         read_tree(link_tree(blob, Library()))
         dump(blob)
 
-    seeds = [Seed(data, blob_fields(data, dialect)) for data in blobs(dialect)]
+    seeds = [Seed(data, number_fields(data)) for data in blobs(dialect)]
     return of_seeds(f"blob-{dialect}", seeds, read)
 
 
@@ -88,7 +88,7 @@ def pickle_target() -> Target:
         read_tree(rebuild_module(data))
 
     made = [runtime.serialize_module_to_bytes(tree, export_dso=False) for tree in trees()]
-    seeds = [Seed(data, blob_fields(data)) for data in made]
+    seeds = [Seed(data, number_fields(data)) for data in made]
     return of_seeds("pickle", seeds, read)
 
 
@@ -139,7 +139,7 @@ def params_target() -> Target:
             bytes(tensor.raw)
 
     data = runtime.save_param_dict(arrays())
-    return of_seeds("params", [Seed(data, reader_fields(lambda: read(data)))], read)
+    return of_seeds("params", [Seed(data, number_fields(data))], read)
 
 
 def safetensors_target(folder: Path) -> Target:

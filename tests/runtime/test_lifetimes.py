@@ -128,6 +128,36 @@ def test_a_cycle_through_a_type_of_the_user_is_collected(path: Path) -> None:
     assert not is_mapped(path)
 
 
+CALLER = """
+#include "dso_packer.h"
+dso_status call_bottom(void) { return dso_call("bottom", NULL); }
+"""
+
+
+def test_a_cycle_through_a_reader_is_collected(tmp_path: Path) -> None:
+    """A module keeps the reader of its payload, and the library caches a function of it."""
+
+    @runtime.register_loader("test.reader")
+    def load(reader: runtime.Reader) -> Named:
+        module = Named(reader.read_string())
+        module.reader = reader
+        return module
+
+    bottom = Named("bottom")
+    bottom.type_key = "test.reader"
+    host = packer.CSourceModule(CALLER, functions={"call_bottom": "dso_status()"})
+    host.import_module(bottom)
+    path = packer.export_library(host, tmp_path / "reader.so")
+    model = runtime.load(path)
+    model["call_bottom"]()
+    model.imported_modules[0].root = model
+    del model
+    assert is_mapped(path)
+    gc.collect()
+    assert not is_mapped(path)
+    del registry._loaders["test.reader"]
+
+
 def test_a_view_of_a_weight_keeps_the_file_but_no_node(path: Path) -> None:
     """The file is unmapped with the last view."""
     model = runtime.load(path)

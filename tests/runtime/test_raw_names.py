@@ -16,7 +16,7 @@ from runtime.modules.vm import load
 from runtime.serial.serializer import serialize
 from runtime.serial.stream import Reader, Writer, read_chunk
 
-from ..support.both_readers import assert_equal
+from ..support.payloads import described
 from ..support.vm_assembler import STR, Code, Program, call, const, packed, ret
 from ..support.vm_programs import Operators
 
@@ -74,21 +74,11 @@ def packer_reads(blob: bytes, dialect: str) -> runtime.Module:
     return build_tree(parse(blob, dialect))
 
 
-@pytest.mark.parametrize("key", ["opencl", "metal", "const_loader", "relax.VMExecutable"])
-def test_libdso_reads_the_same(key: str) -> None:
-    """Names, signatures, weights; and the texts of errors."""
-    writer = Writer()
-    TREES[key].save_to_binary(writer)
-    payload = b"".join(map(read_chunk, writer.finish()))
-    said = assert_equal(key, [payload, *(payload[:size] for size in range(0, len(payload), 3))])
-    assert NAME in said[0]
-
-
 def test_an_error_shows_the_name_escaped() -> None:
-    """By both readers, as Python's repr does."""
+    """As Python's repr does."""
     twice = program()
     twice.functions[1].name = NAME
-    said = assert_equal("relax.VMExecutable", [twice.payload()])
+    said = described("relax.VMExecutable", [twice.payload()])
     assert f"function name '{SHOWN}', expected a unique one" in said[0]
 
 

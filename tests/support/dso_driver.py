@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import runtime
+from runtime.modules.device import metadata_of
 from runtime.tensors.dtype import string_to_dtype
 
 ROOT = Path(__file__).parents[2]
@@ -74,13 +75,20 @@ def _modules(module: runtime.Module, depth: int) -> Iterable[str]:
     yield f"module {depth} {module.type_key}"
     for name in module.function_names():
         yield f"function {name}"
-        if module.type_key == "library" and (text := _signature(module, name)):
+        if text := _signature(module, name):
             yield f"signature {text}"
     for imported in module.imported_modules:
         yield from _modules(imported, depth + 1)
 
 
-def _signature(module: runtime.Module, name: str) -> str | None:
+def _signature(module: Any, name: str) -> str | None:
+    if isinstance(module, runtime.DeviceModule):
+        declared = metadata_of(module.functions[name]).splitlines()[1]
+        return declared.removeprefix("type ")
+    if hasattr(module, "signature"):  # bytecode
+        return str(module.signature(name)).removeprefix(name)
+    if module.type_key != "library":
+        return None
     function: Any = module.get_function(name)
     text: str | None = function.signature
     return text and text.replace(f" {name}(", "(", 1).replace(f"*{name}(", "*(", 1)

@@ -22,7 +22,7 @@ import numpy as np
 from packer.files.text import path_error
 from runtime import SafetensorsModule
 from runtime.tensors.dtype import string_to_dtype
-from runtime.tensors.safetensors_header import DTYPES, METADATA_KEY
+from runtime.tensors.safetensors_file import DTYPES, METADATA_KEY
 
 from .dtypes import dtype_name
 from .lower.packing import PackedTensor

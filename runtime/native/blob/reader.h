@@ -1,8 +1,7 @@
 /* The primitives of a blob, read from memory: bounds-checked, and without a copy.
  *
  * All are little-endian and not padded (TVM, dmlc::Stream): a string is a u64 length and the bytes,
- * a vector is a u64 count and the elements. runtime/reader.py is the same in Python; both accept
- * the same bytes, and refuse others with the same text. */
+ * a vector is a u64 count and the elements. python/reader.c is this reader for Python. */
 #ifndef DSO_PACKER_BLOB_READER_H
 #define DSO_PACKER_BLOB_READER_H
 

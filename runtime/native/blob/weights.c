@@ -14,7 +14,7 @@ static int read_data(struct reader *reader, struct weights_file *file) {
   uint64_t nbytes = (uint64_t)scanned;
   const uint8_t *data;
   if (scanned < 0 || nbytes > reader_remaining(reader)) { /* unusual or malformed: parse it */
-    struct weights *weights = weights_read_header(reader, file->header, file->start, &nbytes);
+    struct weights *weights = weights_read_header(reader, file->header, file->start, &nbytes, NULL);
     if (weights == NULL) return -1;
     free(weights);
   }
@@ -40,7 +40,7 @@ int weights_file_read(struct reader *reader, struct weights_file *file) {
 
 struct weights *weights_parse(const struct reader *reader, const struct weights_file *file) {
   uint64_t nbytes;
-  struct weights *weights = weights_read_header(reader, file->header, file->start, &nbytes);
+  struct weights *weights = weights_read_header(reader, file->header, file->start, &nbytes, NULL);
   if (weights == NULL) return NULL;
   if (nbytes != file->data.size) {
     (void)reader_fail(reader, file->start, "tensors of %" PRIu64 " bytes, expected %zu", nbytes,

@@ -1,12 +1,12 @@
 /* A safetensors file within a payload: its place, and its tensors (docs/format.md).
  *
  * A load only scans the header, for the length of the file. The header is parsed and checked at the
- * first use of the tensors. runtime/tensors/safetensors_file.py and safetensors_header.py are the
- * same in Python. */
+ * first use of the tensors. */
 #ifndef DSO_PACKER_BLOB_WEIGHTS_H
 #define DSO_PACKER_BLOB_WEIGHTS_H
 
 #include "blob/reader.h"
+#include "scan/json.h"
 
 /* The place of a file. */
 struct weights_file {
@@ -41,8 +41,12 @@ int weights_compare_names(struct span a, struct span b);
 
 /* ---- weights_header.c */
 
-/* The same without the data: the tensors have none. *nbytes is the size that they cover. */
+/* The same without the data: the tensors have none. *nbytes is the size that they cover. *fields is
+ * the header as JSON, for json_free; it may be NULL. */
 struct weights *weights_read_header(const struct reader *reader, struct span header, size_t start,
-                                    uint64_t *nbytes);
+                                    uint64_t *nbytes, const struct json **fields);
+
+/* The key of texts by name in a header. */
+extern const char weights_metadata_key[];
 
 #endif

@@ -10,10 +10,7 @@
 enum { MAX_NDIM = 64 };
 
 /* The format's data types as DLDataType. Both formats pack elements of less than a byte. */
-static const struct {
-  const char *name;
-  DLDataType dtype;
-} dtypes[] = {
+const struct weights_dtype weights_dtypes[NUM_WEIGHTS_DTYPES] = {
     {"BOOL", {6, 8, 1}},         {"F4", {17, 4, 1}},          {"F6_E2M3", {15, 6, 1}},
     {"F6_E3M2", {16, 6, 1}},     {"U8", {1, 8, 1}},           {"I8", {0, 8, 1}},
     {"F8_E5M2", {12, 8, 1}},     {"F8_E4M3", {10, 8, 1}},     {"F8_E8M0", {14, 8, 1}},
@@ -23,7 +20,6 @@ static const struct {
     {"C64", {5, 64, 1}},         {"F64", {2, 64, 1}},         {"I64", {0, 64, 1}},
     {"U64", {1, 64, 1}},
 };
-enum { NUM_DTYPES = sizeof dtypes / sizeof *dtypes };
 
 void weights_entry_wrong(struct text *error, struct span name, const char *key) {
   text_format(error, "tensor ");
@@ -57,14 +53,14 @@ static int wrong(const struct entry *self, const char *key, const char *expected
 
 static int read_dtype(const struct entry *self, DLDataType *dtype) {
   const struct json *found = json_member(self->info, "dtype");
-  for (size_t i = 0; i < NUM_DTYPES; i++)
-    if (json_is_text(found, dtypes[i].name)) {
-      *dtype = dtypes[i].dtype;
+  for (size_t i = 0; i < NUM_WEIGHTS_DTYPES; i++)
+    if (json_is_text(found, weights_dtypes[i].name)) {
+      *dtype = weights_dtypes[i].dtype;
       return 0;
     }
   begin_error(self, "dtype");
-  for (size_t i = 0; i < NUM_DTYPES; i++)
-    text_format(self->error, "%s%s", i == 0 ? "one of " : ", ", dtypes[i].name);
+  for (size_t i = 0; i < NUM_WEIGHTS_DTYPES; i++)
+    text_format(self->error, "%s%s", i == 0 ? "one of " : ", ", weights_dtypes[i].name);
   return end_error(self, found);
 }
 

@@ -6,6 +6,13 @@
 #include "blob/weights.h"
 #include "scan/json.h"
 
+/* The format's data types; it packs elements of less than a byte, as DLDataType does. */
+enum { NUM_WEIGHTS_DTYPES = 22 };
+extern const struct weights_dtype {
+  const char *name;
+  DLDataType dtype;
+} weights_dtypes[NUM_WEIGHTS_DTYPES];
+
 /* The number of extents that an entry lists; 0 if it cannot be valid. */
 size_t weights_entry_ndim(const struct json *entry);
 

@@ -9,7 +9,7 @@
 #include "scan/json.h"
 #include "scan/utf8.h"
 
-static const char METADATA_KEY[] = "__metadata__";
+const char weights_metadata_key[] = "__metadata__";
 
 /* ---- JSON */
 
@@ -66,7 +66,7 @@ static int has_only_texts(const struct json *object) {
 
 static int check_metadata(struct text *text, const struct json *metadata) {
   if (metadata == NULL || (metadata->type == JSON_OBJECT && has_only_texts(metadata))) return 0;
-  text_format(text, "%s ", METADATA_KEY);
+  text_format(text, "%s ", weights_metadata_key);
   json_shown(text, metadata);
   text_format(text, ", expected text by name");
   return -1;
@@ -92,7 +92,7 @@ static int check_texts(struct text *text, const struct json *object, size_t firs
 }
 
 static int check_names(struct text *text, const struct json *fields) {
-  const struct json *metadata = json_member(fields, METADATA_KEY);
+  const struct json *metadata = json_member(fields, weights_metadata_key);
   if (check_metadata(text, metadata) != 0 || check_texts(text, fields, 0) != 0) return -1;
   if (metadata == NULL) return 0;
   return check_texts(text, metadata, 0) != 0 ? -1 : check_texts(text, metadata, 1);
@@ -106,7 +106,7 @@ struct block {
   char *names;
 };
 
-static int is_tensor(const struct json *key) { return !json_is_text(key, METADATA_KEY); }
+static int is_tensor(const struct json *key) { return !json_is_text(key, weights_metadata_key); }
 
 static struct block *make_block(const struct json *fields) {
   size_t count = 0, num_dims = 0, names_size = 0;
@@ -184,7 +184,7 @@ static int check_coverage(const struct weights *self, struct text *text, uint64_
 }
 
 struct weights *weights_read_header(const struct reader *reader, struct span header, size_t start,
-                                    uint64_t *nbytes) {
+                                    uint64_t *nbytes, const struct json **kept) {
   const struct json *fields = parse(reader, header, start);
   if (fields == NULL) return NULL;
   struct text text = {0};
@@ -195,7 +195,8 @@ struct weights *weights_read_header(const struct reader *reader, struct span hea
   else if (status != 0 || add_tensors(block, fields, &text) != 0 ||
            check_coverage(&block->weights, &text, nbytes) != 0)
     status = fail(reader, start, &text);
-  json_free(fields);
+  if (status == 0 && kept != NULL) *kept = fields;
+  else json_free(fields);
   if (status == 0) return &block->weights;
   free(block);
   return NULL;

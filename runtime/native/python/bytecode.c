@@ -49,25 +49,15 @@ static int take_words(PyObject *data, Py_buffer *view, const unsigned char **wor
 
 static const char *const tables[] = {"functions", "offsets", "words"};
 
-/* Raise runtime.error.BytecodeError; the module is imported at the first error. Returns -1. */
+/* The text may contain the bytes of a name, or be cut. Returns -1. */
 static int raise_fault(const struct vm_fault *fault) {
-  PyObject *file = PyImport_ImportModule("runtime.error");
-  PyObject *class = file ? PyObject_GetAttrString(file, "BytecodeError") : NULL;
-  PyObject *text = class ? PyUnicode_DecodeUTF8(fault->text, (Py_ssize_t)strlen(fault->text),
-                                                "surrogateescape") /* of a name, or a cut one */
-                         : NULL;
-  PyObject *args = text ? PyTuple_Pack(1, text) : NULL;
-  PyObject *facts = args ? Py_BuildValue("{sssn}", "table", tables[fault->table], "index",
+  PyObject *text =
+      PyUnicode_DecodeUTF8(fault->text, (Py_ssize_t)strlen(fault->text), "surrogateescape");
+  PyObject *facts = text ? Py_BuildValue("{sssn}", "table", tables[fault->table], "index",
                                          (Py_ssize_t)fault->index)
                          : NULL;
-  PyObject *error = facts ? PyObject_Call(class, args, facts) : NULL;
-  if (error != NULL) PyErr_SetObject(class, error);
-  Py_XDECREF(file);
-  Py_XDECREF(class);
-  Py_XDECREF(text);
-  Py_XDECREF(args);
-  Py_XDECREF(facts);
-  Py_XDECREF(error);
+  PyObject *error = error_new("BytecodeError", text, facts);
+  if (error != NULL) exception_set(error);
   return -1;
 }
 

@@ -23,6 +23,7 @@
 #include "scan/json_limits.h"
 #include "python/library.h"
 #include "python/parse_blob.h"
+#include "python/payload.h"
 #include "python/proof.h"
 #include "python/span.h"
 #include "python/system_library.h"
@@ -31,19 +32,10 @@
 #include "python/bytecode.h"
 #include "python/session.h"
 #include "python/virtual_machine.h"
-#include "scan/weights_header.h"
 
 #ifdef Py_GIL_DISABLED
 #error "the core relies on the GIL: build it for a CPython that is not free-threaded"
 #endif
-
-static PyObject *core_weights_data_nbytes(PyObject *Py_UNUSED(module), PyObject *header) {
-  Py_buffer view;
-  if (PyObject_GetBuffer(header, &view, PyBUF_SIMPLE) != 0) return NULL;
-  int64_t nbytes = weights_data_nbytes(view.buf, (uint64_t)view.len);
-  PyBuffer_Release(&view);
-  return PyLong_FromLongLong(nbytes);
-}
 
 static PyObject *core_crc32(PyObject *Py_UNUSED(module), PyObject *data) {
   Py_buffer view;
@@ -123,24 +115,17 @@ static PyMethodDef core_methods[] = {
     {"crc32", core_crc32, METH_O,
      "crc32($module, data, /)\n--\n\nReturn the CRC-32 of bytes, as zlib computes it."},
     {"parse_blob", core_parse_blob, METH_VARARGS,
-     "parse_blob($module, data, dialect, path, where, manifest, structure, load, is_symbol, /)"
-     "\n--\n\nReturn the entries of a blob and its import tree."},
-    {"check_payload", core_check_payload, METH_VARARGS,
-     "check_payload($module, data, dialect, path, where, key, start, end, is_last, /)\n--\n\n"
-     "Check a payload of a type of libdso; return its end."},
+     "parse_blob($module, reader, manifest, structure, load, is_symbol, /)\n--\n\n"
+     "Return the entries of a blob and its import tree."},
     {"prove", core_prove, METH_O,
      "prove($module, view, /)\n--\n\n"
      "Verify the bytes of a view, if they are mapped pieces of a library; return the view."},
-    {"prove_copied", core_prove_copied, METH_O,
-     "prove_copied($module, view, /)\n--\n\n"
-     "As prove, and replace the mapped pieces by copies."},
     {"json_count", core_json_count, METH_O,
      "json_count($module, text, /)\n--\n\n"
      "Return JSON text's depth, an upper bound of its values, and the digits of its longest "
      "number."},
-    {"weights_data_nbytes", core_weights_data_nbytes, METH_O,
-     "weights_data_nbytes($module, header, /)\n--\n\n"
-     "Return the size of the data that a safetensors header describes; -1 if a parser must tell."},
+    {"weights_dtypes", core_weights_dtypes, METH_NOARGS,
+     "weights_dtypes($module, /)\n--\n\nReturn the data types of safetensors by name."},
     {"copy_range", core_copy_range, METH_VARARGS,
      "copy_range($module, source, at, output, to, nbytes, /)\n--\n\n"
      "Copy bytes between two descriptors; return the number of copied bytes."},
@@ -165,9 +150,6 @@ static PyMethodDef core_methods[] = {
     {"empty", core_empty, METH_VARARGS,
      "empty($module, shape, dtype_code, device, /)\n--\n\n"
      "Return a new Tensor on a device, with uninitialised elements."},
-    {"tensor_nbytes", core_tensor_nbytes, METH_VARARGS,
-     "tensor_nbytes($module, shape, dtype_code, /)\n--\n\n"
-     "Return the size of a compact tensor in bytes."},
     {"from_dlpack", core_from_dlpack, METH_O,
      "from_dlpack($module, source, /)\n--\n\n"
      "Return a Tensor that shares the memory of an array with `__dlpack__`, or of a capsule."},
@@ -202,9 +184,10 @@ static int refuse_subinterpreter(void) {
 static int core_exec(PyObject *module) {
   embedder_fill();
   PyTypeObject *const types[] = {
-      &Library_Type,        &ElfFile_Type, &Function_Type, &TensorBase_Type,    &Graph_Type,
-      &DeviceCode_Type,     &Device_Type,  &Handle_Type,   &SystemLibrary_Type, &Bytecode_Type,
-      &VirtualMachine_Type, &Session_Type, &Kept_Type,     &CType_Type,         &CMember_Type};
+      &Library_Type,       &ElfFile_Type,    &Function_Type,       &TensorBase_Type,
+      &Graph_Type,         &DeviceCode_Type, &Device_Type,         &Handle_Type,
+      &SystemLibrary_Type, &Bytecode_Type,   &VirtualMachine_Type, &Session_Type,
+      &Kept_Type,          &CType_Type,      &CMember_Type,        &Reader_Type};
   if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (PyModule_AddType(module, types[i]) != 0) return -1;

@@ -54,14 +54,14 @@ PyObject *shown_path(PyObject *path) {
   return plain ? Py_NewRef(path) : PyObject_Repr(path);
 }
 
-static PyObject *make_load_error(PyObject *message, PyObject *path, const char *reason) {
+PyObject *error_new(const char *class_name, PyObject *text, PyObject *facts) {
   PyObject *module = PyImport_ImportModule("runtime.error"); /* imported at the first error */
-  PyObject *class = module ? PyObject_GetAttrString(module, "LibraryLoadError") : NULL;
-  PyObject *args = class ? Py_BuildValue("(O)", message) : NULL;
-  PyObject *facts = args ? Py_BuildValue("{sOss}", "path", path, "reason", reason) : NULL;
-  PyObject *error = facts ? PyObject_Call(class, args, facts) : NULL;
+  PyObject *class = module ? PyObject_GetAttrString(module, class_name) : NULL;
+  PyObject *args = text ? PyTuple_Pack(1, text) : NULL;
+  PyObject *error = class && args && facts ? PyObject_Call(class, args, facts) : NULL;
   Py_XDECREF(module);
   Py_XDECREF(class);
+  Py_XDECREF(text);
   Py_XDECREF(args);
   Py_XDECREF(facts);
   return error;
@@ -74,10 +74,10 @@ PyObject *raise_load_error(PyObject *path, const char *reason, const char *forma
   va_end(values);
   PyObject *shown = text ? shown_path(path) : NULL;
   PyObject *message = shown ? PyUnicode_FromFormat("%U: %U", shown, text) : NULL;
-  PyObject *error = message ? make_load_error(message, path, reason) : NULL;
   Py_XDECREF(text);
   Py_XDECREF(shown);
-  Py_XDECREF(message);
+  PyObject *facts = message ? Py_BuildValue("{sOss}", "path", path, "reason", reason) : NULL;
+  PyObject *error = error_new("LibraryLoadError", message, facts);
   if (error != NULL) exception_set(error);
   return NULL;
 }

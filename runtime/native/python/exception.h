@@ -18,6 +18,10 @@ void exception_set(PyObject *value);
 /* Raise runtime.error.OutOfMemoryError and return NULL. Raises MemoryError if it cannot be made. */
 void *raise_no_memory(void);
 
+/* Make an exception of runtime.error: class(text, **facts). Takes over both references; NULL with an
+ * exception set, also if one of them is NULL. */
+PyObject *error_new(const char *class_name, PyObject *text, PyObject *facts);
+
 /* Raise runtime.error.LibraryLoadError "<path>: <text>" and return NULL. */
 PyObject *raise_load_error(PyObject *path, const char *reason, const char *format, ...);
 

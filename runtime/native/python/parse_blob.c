@@ -9,18 +9,15 @@
 #include <string.h>
 
 #include "abi/raised.h"
-#include "blob/arrays.h"
 #include "blob/blob.h"
-#include "blob/key.h"
 #include "module/loaders.h"
-#include "python/exception.h"
+#include "python/payload.h"
 #include "python/proof.h"
 
 struct parse {
   struct blob blob;
-  PyObject *load;      /* the callback for types of Python */
-  int is_symbol;       /* the nbytes header of a symbol precedes the blob */
-  struct proof *proof; /* of the blob, or NULL */
+  Reader *reader; /* of the blob */
+  PyObject *load; /* the callback for types of Python */
 };
 
 /* ---- A module that Python made, as an object of the blob */
@@ -54,27 +51,26 @@ static const struct python_module *python_module_of(const dso_object *object) {
 
 /* ---- The loaders for blob_parse. With an exception set, what they raise here is dropped. */
 
-static int keep_made(PyObject *made, struct reader *reader, dso_object **module) {
-  PyObject *made_module, *carries;
-  Py_ssize_t offset;
-  if (!PyArg_ParseTuple(made, "On", &made_module, &offset)) return -1;
-  carries = PyObject_GetAttrString(made_module, "_carries_imports");
+static int keep_made(PyObject *made, dso_object **module) {
+  PyObject *carries = PyObject_GetAttrString(made, "_carries_imports");
   if (carries == NULL) return -1;
-  *module = python_module_new(made_module, PyObject_IsTrue(carries) == 1);
+  *module = python_module_new(made, PyObject_IsTrue(carries) == 1);
   Py_DECREF(carries);
-  reader->offset = (size_t)offset;
   return *module != NULL ? 1 : -1;
 }
 
 static int load_in_python(const struct parse *self, struct span key, struct reader *reader,
                           dso_object **module) {
   const struct blob_entry *entry = &self->blob.entries[self->blob.num_entries - 1];
-  PyObject *made =
-      PyObject_CallFunction(self->load, "s#nnnO", key.data, (Py_ssize_t)key.size,
-                            (Py_ssize_t)entry->offset, (Py_ssize_t)reader->offset,
-                            (Py_ssize_t)reader->end, reader->is_last_entry ? Py_True : Py_False);
+  PyObject *part = reader_part(self->reader, reader->offset, reader->end);
+  if (part == NULL) return -1;
+  ((Reader *)part)->reader.is_last_entry = reader->is_last_entry;
+  PyObject *made = PyObject_CallFunction(self->load, "s#nO", key.data, (Py_ssize_t)key.size,
+                                         (Py_ssize_t)entry->offset, part);
+  reader->offset = ((Reader *)part)->reader.offset;
+  Py_DECREF(part);
   if (made == NULL) return -1;
-  int status = made != Py_None ? keep_made(made, reader, module) : 0;
+  int status = made != Py_None ? keep_made(made, module) : 0;
   Py_DECREF(made);
   return status;
 }
@@ -87,7 +83,8 @@ static int load(void *context, struct span key, struct reader *reader, dso_objec
 static dso_object *carry(void *context, struct span key, struct span payload, dso_object *owner) {
   const struct parse *self = context;
   (void)key, (void)owner;
-  if (proof_make(self->proof, payload.data, (Py_ssize_t)payload.size, 1) != 0) return NULL;
+  if (proof_make(self->reader->reader.proof, payload.data, (Py_ssize_t)payload.size, 1) != 0)
+    return NULL;
   return python_module_new(NULL, 0);
 }
 
@@ -136,120 +133,37 @@ static PyObject *result_of(const struct blob *blob) {
 
 /* ---- Parsing */
 
-/* Raise BlobFormatError "<path>: <message>". The path may have no form in UTF-8, so the core does
- * not add it. */
-static void raise_format_error(PyObject *path, const char *message) {
-  PyObject *file = PyImport_ImportModule("runtime.error"); /* imported at the first error */
-  PyObject *class = file ? PyObject_GetAttrString(file, "BlobFormatError") : NULL;
-  PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
-  if (text != NULL && path != Py_None) Py_SETREF(text, PyUnicode_FromFormat("%U: %U", path, text));
-  PyObject *args = text ? Py_BuildValue("(O)", text) : NULL;
-  PyObject *facts =
-      args ? Py_BuildValue("{sOsn}", "path", path, "offset", (Py_ssize_t)reader_take_place())
-           : NULL;
-  PyObject *error = class && facts ? PyObject_Call(class, args, facts) : NULL;
-  Py_XDECREF(file);
-  Py_XDECREF(class);
-  Py_XDECREF(text);
-  Py_XDECREF(args);
-  Py_XDECREF(facts);
-  if (error != NULL) exception_set(error);
-}
-
-/* Raise the error of the core, unless Python raised one. Returns NULL. */
-static PyObject *refuse(PyObject *path, uint64_t count) {
-  const char *message = "no error was raised";
-  char *kind = NULL;
-  if (PyErr_Occurred()) {
-    raised_forget();
-    return NULL;
-  }
-  int is_raised = raised_take(count, &kind, &message) > 0;
-  if (is_raised && strcmp(kind, "OutOfMemoryError") == 0) (void)raise_no_memory();
-  else raise_format_error(path, message);
-  raised_free(kind);
-  return NULL;
-}
-
-static PyObject *parse(struct reader *reader, struct span manifest, PyObject *path,
-                       PyObject *structure, struct parse *self) {
+static PyObject *parse(struct parse *self, struct span manifest, PyObject *structure) {
   const struct blob_loader callbacks = {.context = self,
                                         .load = load,
                                         .carry = carry,
                                         .refuse = loaders.refuse,
                                         .carries_imports = carries_imports};
-  uint64_t count = raised_count();
+  struct reader reader = self->reader->reader;
   (void)reader_take_place();
-  if ((self->is_symbol && blob_skip_header(reader) != 0) ||
-      blob_parse(reader, &callbacks, manifest, &self->blob) != 0)
-    return refuse(path, count);
+  if (blob_parse(&reader, &callbacks, manifest, &self->blob) != 0)
+    return payload_refused(self->reader->path);
   int status = 0;
   if (structure != Py_None)
-    status = blob_check_structure(reader, &self->blob, (uint32_t)PyLong_AsUnsignedLong(structure));
+    status = blob_check_structure(&reader, &self->blob, (uint32_t)PyLong_AsUnsignedLong(structure));
   if (PyErr_Occurred()) status = -1; /* a verification, whose error a loader passed over */
-  PyObject *result = status == 0 ? result_of(&self->blob) : refuse(path, count);
+  PyObject *result = status == 0 ? result_of(&self->blob) : payload_refused(self->reader->path);
   blob_clear(&self->blob);
   return result;
 }
 
-static struct reader reader_of(const Py_buffer *data, const char *dialect, const char *where) {
-  return (struct reader){.bytes = data->buf,
-                         .end = (size_t)data->len,
-                         .where = where,
-                         .proof = proof_of(data->obj),
-                         .dialect = strcmp(dialect, "tvm") == 0 ? DIALECT_TVM : DIALECT_TVM_FFI};
-}
-
 PyObject *core_parse_blob(PyObject *Py_UNUSED(core), PyObject *args) {
-  Py_buffer data, manifest;
-  const char *dialect, *where;
-  PyObject *path, *structure;
+  Py_buffer manifest;
+  PyObject *structure, *result = NULL;
   struct parse self = {.load = NULL};
-  if (!PyArg_ParseTuple(args, "y*sOsz*OOp:parse_blob", &data, &dialect, &path, &where, &manifest,
-                        &structure, &self.load, &self.is_symbol))
+  int is_symbol;
+  if (!PyArg_ParseTuple(args, "O!z*OOp:parse_blob", &Reader_Type, &self.reader, &manifest,
+                        &structure, &self.load, &is_symbol))
     return NULL;
-  struct reader reader = reader_of(&data, dialect, where);
-  self.proof = reader.proof;
-  PyObject *result =
-      parse(&reader, (struct span){manifest.buf, manifest.buf != NULL ? (size_t)manifest.len : 0},
-            path, structure, &self);
-  PyBuffer_Release(&data);
+  if (!is_symbol || reader_skip_header(self.reader) == 0)
+    result =
+        parse(&self, (struct span){manifest.buf, manifest.buf != NULL ? (size_t)manifest.len : 0},
+              structure);
   if (manifest.buf != NULL) PyBuffer_Release(&manifest);
-  return result;
-}
-
-/* A params dict file, which has no type key. */
-static int check_params(struct reader *reader) {
-  struct named_arrays arrays;
-  if (named_arrays_read_params(reader->bytes, reader->end, NULL, &arrays) != 0) return -1;
-  named_arrays_clear(&arrays);
-  reader->offset = reader->end;
-  return 1;
-}
-
-PyObject *core_check_payload(PyObject *Py_UNUSED(core), PyObject *args) {
-  Py_buffer data;
-  const char *dialect, *where;
-  PyObject *path;
-  Py_ssize_t start, end;
-  struct span key;
-  Py_ssize_t key_size;
-  int is_last;
-  dso_object *module = NULL;
-  if (!PyArg_ParseTuple(args, "y*sOss#nnp:check_payload", &data, &dialect, &path, &where, &key.data,
-                        &key_size, &start, &end, &is_last))
-    return NULL;
-  key.size = (size_t)key_size;
-  struct reader reader = reader_of(&data, dialect, where);
-  reader.offset = (size_t)start;
-  reader.end = (size_t)end;
-  reader.is_last_entry = is_last;
-  uint64_t count = raised_count();
-  (void)reader_take_place();
-  int status = key_is(key, "params") ? check_params(&reader)
-                                     : loaders.load(loaders.context, key, &reader, &module);
-  if (module != NULL) object_release(module);
-  PyObject *result = status > 0 ? PyLong_FromSize_t(reader.offset) : refuse(path, count);
-  PyBuffer_Release(&data);
   return result;
 }

@@ -5,11 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* parse_blob(data, dialect, path, where, manifest, structure, load, is_symbol): see
- * runtime/_core.pyi. */
+/* parse_blob(reader, manifest, structure, load, is_symbol): see runtime/_core.pyi. */
 PyObject *core_parse_blob(PyObject *core, PyObject *args);
-
-/* check_payload(data, dialect, path, where, key, start, end, is_last): see runtime/_core.pyi. */
-PyObject *core_check_payload(PyObject *core, PyObject *args);
 
 #endif

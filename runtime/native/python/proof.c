@@ -44,15 +44,11 @@ int proof_call(void *library, size_t first, size_t count, uint8_t *copy) {
   return status;
 }
 
-static PyObject *prove(PyObject *view, int is_copied) {
+PyObject *core_prove(PyObject *Py_UNUSED(module), PyObject *view) {
   struct proof *proof = proof_of(view);
   if (proof != NULL) {
     const Py_buffer *bytes = PyMemoryView_GET_BUFFER(view);
-    if (proof_make(proof, bytes->buf, bytes->len, is_copied) != 0) return NULL;
+    if (proof_make(proof, bytes->buf, bytes->len, 0) != 0) return NULL;
   }
   return Py_NewRef(view);
 }
-
-PyObject *core_prove(PyObject *Py_UNUSED(module), PyObject *view) { return prove(view, 0); }
-
-PyObject *core_prove_copied(PyObject *Py_UNUSED(module), PyObject *view) { return prove(view, 1); }

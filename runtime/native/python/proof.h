@@ -19,8 +19,7 @@ int proof_make(struct proof *proof, const void *bytes, Py_ssize_t nbytes, int is
 /* A verify function of struct pieces: the context is the Library, whose callable verifies. */
 int proof_call(void *library, size_t first, size_t count, uint8_t *copy);
 
-/* prove(view), prove_copied(view): verify all bytes of a view, and return it. */
+/* prove(view): verify all bytes of a view, and return it. */
 PyObject *core_prove(PyObject *module, PyObject *view);
-PyObject *core_prove_copied(PyObject *module, PyObject *view);
 
 #endif

@@ -9,10 +9,10 @@ does, with the key of the load. Its imports are in the import tree.
 
 from __future__ import annotations
 
+from .._core import Reader
 from ..abi import BINARY_SERIALIZABLE, HEADER_NBYTES, IMPORT_TREE_KEY, LIB_KEY
 from ..error import EncryptionError, ExportError
 from ..module import Module
-from ..reader import Reader
 from ..registry import find_loader
 
 TYPE_CHECKING = False

@@ -1,13 +1,20 @@
-"""Writer: collects the bytes of a blob as chunks, without a copy; `reader.Reader` reads them."""
+"""Writer: collects the bytes of a blob as chunks, without a copy; `Reader` reads them.
+
+All are little-endian and not padded (TVM, dmlc::Stream):
+
+    string, bytes   u64 length, then the raw bytes
+    vector<T>       u64 count, then the elements
+    map<K, V>       u64 count, then (key, value) pairs in the writer's order
+"""
 
 from __future__ import annotations
 
 import os
+from struct import Struct
 
+from .._core import Reader as Reader
 from ..abi import HEADER_NBYTES
 from ..error import ExportError
-from ..reader import I32, I64, U32, U64
-from ..reader import Reader as Reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +22,8 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     T = TypeVar("T")
+
+U64, U32, I64, I32 = Struct("<Q"), Struct("<I"), Struct("<q"), Struct("<i")
 
 # A shorter buffer is copied into the running chunk, which costs less than a separate chunk.
 _SMALL_NBYTES = 4096

@@ -44,35 +44,26 @@ def parse_json(text: str | bytes | memoryview, most_values: int = MAX_VALUES) ->
     _check("bytes", len(text), MAX_NBYTES)
     if not isinstance(text, str):
         text = str(text, "utf-8")
+    _check_counts(text, most_values)
     try:
-        return decode(text, most_values)
+        return loads(
+            text,
+            object_pairs_hook=_distinct,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
     except JSONDecodeError as error:
         reason = error.msg[:1].lower() + error.msg[1:]
         raise ValueError(f"not JSON: {reason} at {error.pos:#x}") from None
 
 
-def decode(text: str, most_values: int | None = None) -> Any:
-    """Parse JSON as `parse_json` does, but with any number of values and bytes.
-
-    Raises JSONDecodeError for text that is not JSON, else ValueError.
-    """
-    _check_counts(text, most_values)
-    return loads(
-        text,
-        object_pairs_hook=_distinct,
-        parse_constant=_refuse_constant,
-        parse_float=_finite,
-    )
-
-
-def _check_counts(text: str, most_values: int | None) -> None:
+def _check_counts(text: str, most_values: int) -> None:
     try:
         depth, values, digits = json_count(text)
     except UnicodeEncodeError:
         raise ValueError("half a surrogate pair, expected Unicode") from None
     _check("levels", depth, MAX_DEPTH)
-    if most_values is not None:
-        _check("values", values, most_values)
+    _check("values", values, most_values)
     _check("digits in a number", digits, MAX_DIGITS)
 
 

@@ -5,7 +5,7 @@ u64 magic 0xF7E58D4F05049CB7, u64 reserved 0, vector<string> names, u64 n, n x N
 
 from __future__ import annotations
 
-from ..reader import Reader
+from .._core import Reader
 from ..serial.stream import Writer, read_chunk
 from .ndarray import read_named_arrays, write_named_arrays
 from .tensor import tensor

@@ -1,11 +1,15 @@
 """The safetensors file: its tensors are viewed without a copy, and it is written unchanged.
 
     u64 N                 at most 100,000,000
-    N bytes of JSON       the header (safetensors_header.py)
+    N bytes of JSON       the header
     the data area         offsets count from its start; the file ends where the last tensor ends
 
-The format does not store its length: the last tensor ends the file. (huggingface/safetensors,
-README)
+    {"__metadata__": {str: str, ...},            optional
+     name: {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}, ...}
+
+The header begins with "{"; spaces may follow it. The tensors cover the data area without holes and
+overlaps. Like the reference reader, ours ignores unknown keys of a tensor. The core checks it.
+(huggingface/safetensors, README)
 """
 
 from __future__ import annotations
@@ -13,10 +17,9 @@ from __future__ import annotations
 import os
 from _collections_abc import Mapping
 
-from .._core import prove, weights_data_nbytes
+from .._core import Reader, prove, weights_dtypes
 from ..abi import MODEL_RECORD
 from ..error import BlobFormatError, ExportError
-from ..reader import Reader
 from .tensor import Tensor
 
 TYPE_CHECKING = False
@@ -25,18 +28,21 @@ if TYPE_CHECKING:
 
     from ..graph.model_record import ModelRecord
     from ..serial.stream import Writer
-    from .safetensors_header import Layout
+    from .dtype import DTypeCode
 
     FileState = tuple[int, int, int, int]
 
-MAX_HEADER_NBYTES = 100_000_000
+METADATA_KEY = "__metadata__"
+
+# The format's data types as DLDataType.
+DTYPES: dict[str, DTypeCode] = weights_dtypes()
 
 
 class SafetensorsFile:
     """A safetensors file.
 
-    A load only scans the header in native code, for the length. The header is parsed and checked
-    at the first use of its tensors, since 10,000 of them take 30 ms.
+    A load only scans the header, for the length. The header is parsed and checked at the first use
+    of its tensors.
     """
 
     def __init__(self, header: memoryview, data: memoryview, reader: Reader, start: int) -> None:
@@ -73,9 +79,7 @@ class SafetensorsFile:
     def check(self) -> tuple[SafetensorsTensors, dict[str, str]]:
         """Parse the header once, and check it; raise BlobFormatError if it breaks the format."""
         if self._parsed is None:
-            from .safetensors_header import read_header
-
-            layouts, metadata, nbytes = read_header(self._reader, self._header, self._start)
+            layouts, metadata, nbytes = self._reader._weights_header(self._header, self._start)
             if nbytes != len(self._data):
                 what = f"tensors of {nbytes} bytes, expected {len(self._data)}"
                 raise self._reader.error(what, self._start)
@@ -112,7 +116,9 @@ class SafetensorsFile:
 class SafetensorsTensors(Mapping[str, Tensor]):
     """The tensors of a file by name; each is made on first use."""
 
-    def __init__(self, data: memoryview, layouts: dict[str, Layout]) -> None:
+    def __init__(
+        self, data: memoryview, layouts: dict[str, tuple[int, int, DTypeCode, tuple[int, ...]]]
+    ) -> None:
         self._data = data
         self._layouts = layouts
         self._made: dict[str, Tensor] = {}
@@ -160,7 +166,7 @@ def parse_safetensors(
 ) -> SafetensorsFile:
     """Check the bytes of a whole file; they are kept alive, not copied."""
     reader = Reader(data, path=path, where="safetensors")
-    file = read_safetensors(reader)
+    file = read_safetensors(reader.accepted("weights file"))
     file.check()
     if reader.remaining:
         raise reader.error(f"{reader.remaining} bytes after the last tensor, expected none")
@@ -168,20 +174,10 @@ def parse_safetensors(
 
 
 def read_safetensors(reader: Reader) -> SafetensorsFile:
-    """Read a file that is part of other bytes; its last tensor ends it."""
-    start = reader.offset
+    """Read a file that the core accepted: the rest of the bytes."""
     nbytes = reader.read_u64()
-    if nbytes > MAX_HEADER_NBYTES:
-        what = f"a safetensors header of {nbytes} bytes, expected at most {MAX_HEADER_NBYTES}"
-        raise reader.error(what, start)
-    start = reader.offset
-    header = reader.read_raw(nbytes, "a safetensors header")
-    data_nbytes = weights_data_nbytes(header)
-    if not 0 <= data_nbytes <= reader.remaining:  # unusual or malformed: parse it
-        from .safetensors_header import read_header
-
-        data_nbytes = read_header(reader, header, start)[2]
-    return SafetensorsFile(header, reader.read_data(data_nbytes, "tensor data"), reader, start)
+    start, header = reader.offset, reader.read_raw(nbytes)
+    return SafetensorsFile(header, reader.read_data(reader.remaining, "data"), reader, start)
 
 
 def _state(found: os.stat_result) -> FileState:

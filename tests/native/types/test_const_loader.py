@@ -13,8 +13,8 @@ import runtime
 from runtime.serial.stream import Writer
 from runtime.tensors.ndarray import write_named_arrays
 
-from ...support.both_readers import assert_equal, mutants
 from ...support.dso_script import assert_same, text_of
+from ...support.payloads import described, mutants
 
 KEY = "const_loader"
 CONSTANTS = {"a": np.arange(5, dtype="int8"), "b": np.ones((2, 3), "float32"), "": np.zeros(0)}
@@ -42,22 +42,22 @@ REFUSED = [
 ]
 
 
-def test_payloads_are_read_alike() -> None:
-    """Constants in wire order; each fault is reported with the same text."""
-    (text,) = assert_equal(KEY, [GOOD])
+def test_payloads() -> None:
+    """Constants in wire order, and faults."""
+    (text,) = described(KEY, [GOOD])
     assert text.split("|")[3:] == ["a=0,8,1,5", "b=2,32,1,2,3"]
-    said = assert_equal(KEY, REFUSED)
+    said = described(KEY, REFUSED)
     assert all(text.startswith("BlobFormatError: payload at 0x") for text in said)
-    assert_equal(KEY, [GOOD[:size] for size in range(len(GOOD))])
+    described(KEY, [GOOD[:size] for size in range(len(GOOD))])
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_mutants_are_read_alike(seed: int) -> None:
+def test_mutants(seed: int) -> None:
     """Random damage."""
     made = mutants(GOOD, 300, seed)
     for one in REFUSED:
         made += mutants(one, 50, seed)
-    assert_equal(KEY, made)
+    described(KEY, made)
 
 
 SOURCE = """

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
+from pathlib import Path
+
 import pytest
 
 import runtime
 from runtime import Reader, Writer
-from runtime.reader import is_type_key
 from runtime.serial.stream import FileRange
 
 
@@ -62,6 +64,49 @@ def test_vector_count_is_bounded_by_the_least_element() -> None:
     reader = Reader((3).to_bytes(8, "little") + bytes(23))
     with pytest.raises(runtime.BlobFormatError, match="a count of 3 elements, expected at most 2"):
         reader.read_vector(reader.read_u64, 8)
+
+
+@pytest.mark.parametrize("nbytes", [4, -1, 2**64, 2**200])
+def test_bytes_beyond_the_end_are_refused(nbytes) -> None:
+    """Also a number of them that no u64 has."""
+    shown = nbytes if 0 <= nbytes < 2**64 else 2**64 - 1
+    with pytest.raises(runtime.BlobFormatError, match=f"w of {shown} bytes, expected at most 3"):
+        Reader(b"abc").read_raw(nbytes, "w")
+
+
+@pytest.mark.parametrize(
+    ("use", "match"),
+    [
+        (lambda r: r.read_count(0), "min_nbytes: 0, expected at least 1"),
+        (lambda r: r.read_map(r.read_u64, -8), "min_nbytes: 0, expected at least 1"),
+        (lambda r: r.part(1, 4), "part: from 1 to 4, expected a range of 3 bytes"),
+        (lambda r: r.part(2, 1), "part: from 2 to 1"),
+        (lambda r: setattr(r, "offset", 4), "offset: expected at most 3"),
+        (lambda r: Reader(b"", dialect="x"), "dialect 'x' is not known; known: tvm, tvm-ffi"),
+    ],
+)
+def test_wrong_use_of_a_reader_is_a_value_error(use, match) -> None:
+    """A place outside of the bytes, an element of no bytes, an unknown dialect."""
+    with pytest.raises(ValueError, match=match):
+        use(Reader(b"abc"))
+
+
+def test_error_of_a_path_without_a_form_in_utf8() -> None:
+    """The message has the path as Python has it, and so have the errors of the core."""
+    reader = Reader(b"abc", path="a\udcff", where="b\udcff")
+    assert str(reader.error("c")) == "a\udcff: b\udcff at 0x0: c"
+    with pytest.raises(runtime.BlobFormatError) as caught:
+        reader.read_u64()
+    assert caught.value.path == "a\udcff"
+    assert str(Reader(b"", path=Path("x")).error("c")) == "x: blob at 0x0: c"
+
+
+def test_any_buffer_is_read() -> None:
+    """Of other elements, mapped or writable: as its bytes; not a strided one."""
+    numbers = array("I", [7, 8])
+    assert (Reader(numbers).read_u32(), Reader(memoryview(numbers)[1:]).read_u32()) == (7, 8)
+    with pytest.raises(TypeError):
+        Reader(memoryview(b"abcdef")[::2])
 
 
 def test_vector_and_map_are_restored_in_order() -> None:
@@ -131,17 +176,3 @@ def test_align_counts_from_the_symbol(before) -> None:
     padding = writer.align(64)
     assert (8 + writer.offset) % 64 == 0
     assert padding == writer.offset - before < 64
-
-
-@pytest.mark.parametrize("key", [b"_lib", b"cuda", b"relax.VMExecutable", b"a-b", b"x" * 255])
-def test_type_key_is_accepted(key) -> None:
-    """The keys of TVM, and keys of the same form."""
-    assert is_type_key(key)
-
-
-@pytest.mark.parametrize(
-    "key", [b"", b"a\0b", b"a\nb", b"\xff", b"%n", b"../x", b"..", "é".encode(), b"x" * 256]
-)
-def test_hostile_type_key_is_refused(key) -> None:
-    """Nothing that could spoil a message, a path or a format string."""
-    assert not is_type_key(key)

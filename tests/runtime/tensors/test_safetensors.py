@@ -11,7 +11,7 @@ import safetensors
 import safetensors.numpy
 
 import runtime
-from runtime.tensors.safetensors_header import DTYPES
+from runtime.tensors.safetensors_file import DTYPES
 
 from ...support.process import run_python
 from ...support.weights_files import ONE, PackBlob, address_of, blob_of, file_of

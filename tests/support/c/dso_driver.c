@@ -5,7 +5,7 @@
  *     error KIND: TEXT             or, for each module, depth first, each import of each module:
  *     module DEPTH TYPE_KEY        with its functions:
  *     function NAME
- *     signature SIGNATURE          of host code; then, of the tree, its named tensors and entry
+ *     signature SIGNATURE          if it is known; then, of the tree, its named tensors and entry
  *     weight NAME CODE.BITS.LANES (SHAPE) SUM
  *     entry NAME
  *
@@ -17,9 +17,9 @@
 #include "dso.h"
 
 static int show_function(void *context, const char *name, const char *signature) {
-  const char *type_key = dso_module_type_key((const dso_module *)context);
+  (void)context;
   printf("function %s\n", name);
-  if (signature && strcmp(type_key, "library") == 0) printf("signature %s\n", signature);
+  if (signature && *signature) printf("signature %s\n", signature);
   return 0;
 }
 
@@ -46,7 +46,7 @@ static void show_modules(dso_module *module, int depth) {
   dso_module *const *imports;
   size_t count = dso_module_imports(module, &imports);
   printf("module %d %s\n", depth, dso_module_type_key(module));
-  if (dso_module_functions(module, show_function, module) != 0) printf("! %s\n", dso_last_error());
+  if (dso_module_functions(module, show_function, NULL) != 0) printf("! %s\n", dso_last_error());
   for (size_t i = 0; i < count && depth < 100; i++) show_modules(imports[i], depth + 1);
 }
 

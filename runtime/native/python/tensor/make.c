@@ -34,16 +34,6 @@ static int lay_out(Tensor *layout, PyObject *shape, PyObject *dtype) {
              : -1;
 }
 
-PyObject *core_tensor_nbytes(PyObject *Py_UNUSED(module), PyObject *args) {
-  PyObject *shape, *dtype;
-  Tensor layout;
-  if (!PyArg_ParseTuple(args, "O!O!:tensor_nbytes", &PyTuple_Type, &shape, &PyTuple_Type, &dtype))
-    return NULL;
-  int status = lay_out(&layout, shape, dtype);
-  PyMem_Free(layout.tensor.shape);
-  return status == 0 ? PyLong_FromSsize_t(layout.nbytes) : NULL;
-}
-
 PyObject *core_empty(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *shape, *dtype, *place, *tensor = NULL;
   DLDevice device;

@@ -6,7 +6,6 @@
 
 /* _core.empty(shape, dtype_code, device) and _core.from_dlpack(source) */
 PyObject *core_empty(PyObject *module, PyObject *args);
-PyObject *core_tensor_nbytes(PyObject *module, PyObject *args); /* (shape, dtype_code) */
 PyObject *core_from_dlpack(PyObject *module, PyObject *source);
 
 /* TensorBase._copy_from(other) */
