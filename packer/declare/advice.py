@@ -13,7 +13,6 @@ from .c.token_reader import CSyntaxError
 from .c.tokens import tokens_of
 from .c.types import Function, Pointer, render
 from .declaration import FunctionDeclaration
-from .options import must_be_out
 
 
 def mended(name: str, function: Function, whole: FunctionDeclaration, scope: Scope) -> Any:
@@ -27,9 +26,8 @@ def mended(name: str, function: Function, whole: FunctionDeclaration, scope: Sco
     try:
         for declared in function.parameters:
             try:
-                code = codes.parameter(declared, declared.name in out)
+                codes.parameter(declared, declared.name in out)
                 texts.append(render(declared.type, declared.name))
-                out += [declared.name] if must_be_out(code) and declared.name not in out else []
             except UnsupportedError as error:
                 texts.append(_instead(error))
                 is_called |= error.is_converted

@@ -111,6 +111,8 @@ def _pointer(code: str, scope: Scope) -> Kind:
     also_bytes = "DSO_ALSO_BYTES" if mark == "&" else "DSO_TENSOR_ONLY"
     if mark == "@":
         return made._replace(spelling=f"{pointee} *")
+    if pointee[0] in "*&@":
+        return made._replace(take="pointers", header="glue_buffer.h")
     if struct_of(code):
         struct, also = scope.structs[struct_of(code)], "DSO_ALSO_ADDRESS"
         also = f"{also} | DSO_ALSO_BYTES" if mark == "&" else also

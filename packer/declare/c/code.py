@@ -226,17 +226,16 @@ class Codes:
         raise UnsupportedError(f"unknown type {text!r}", f"struct {text} *{name}")
 
     def _second_level(self, type_: Pointer, target: Pointer, name: str, is_out: bool) -> str:
-        """Return the code of a pointer to a pointer: an array of text, or a result."""
-        inner = self._pointer(target, "")
-        if inner in ("str", "*char") and not is_out:
-            return "strs"
+        """Return the code of a pointer to a pointer: text, an array of pointers, or a result."""
+        last = self.scope.resolved(target.target)
+        inner = "*void" if isinstance(last, (Array, Function, Pointer)) else self._pointer(target, "")
         if inner in ("str", "*char"):
-            return "*str"
-        if inner[:2] == "*{":
+            return "*str" if is_out else "strs"
+        if inner[:2] == "*{" and is_out:
             inner = f"@{inner[2:-1]}"
-        if "const" not in target.quals and (inner == "*void" or inner[0] == "@"):
-            return "*" + inner
-        raise UnsupportedError("a pointer to a pointer", f"void *{name}")
+        if inner == "tensor":
+            raise UnsupportedError("a pointer to a pointer to a tensor", f"void *{name}")
+        return ("&" if "const" in target.quals else "*") + inner
 
     def _pointers(self, type_: Pointer) -> str:
         """Return the code of a result that is a pointer to pointers."""
@@ -264,8 +263,8 @@ class Codes:
         known = [extent_of(extent, item, name, self.scope) for extent in extents]
         if code == "strs" and len(known) == 1:
             return code + "".join(f"[{text}]" for text in known if text)
-        is_handle = code[:2] == "*@" or (code == "**void" and any(known))
-        if is_handle or (code[0] not in "*&" and code != "str"):
+        is_nested = code[1] in "*&@" and len(known) != 1
+        if is_nested or (code[0] not in "*&" and code != "str"):
             raise UnsupportedError("an array of this type", f"void *{name}")
         if all(known[1:]) and known != [""]:
             code = ("&char" if code == "str" else code) + "".join(f"[{text}]" for text in known)

@@ -64,6 +64,9 @@ class Annotations:
             return f"{use('Callable')}[..., {use('Any')}] | None"
         if base[0] == "{":
             return self._by_value(structs[struct_of(base)], structs)
+        if base[0] in "*&" and base[1] in "*&@":
+            any_ = use("Any")
+            return f"{use('list')}[{any_}] | {use('tuple')}[{any_}, ...] | {use('Handle')}{none}"
         if base[0] in "*&" and struct_of(base):
             return self._by_pointer(structs[struct_of(base)], structs, base[0]) + none
         if base in ("*void", "&void"):

@@ -17,6 +17,7 @@ from .arrays import has_dtype, packed_array, without_dtype
 from .layout import COMPLEX, FORMATS, Layout, Layouts, Refused, layouts_of, struct_name
 from .members import values_of
 from .packing import Packing, items_of, name_at, ordered
+from .pointers import packed_pointers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,14 +40,17 @@ def fields_of(function: Function, index: int, value: Any) -> Any:
 
 
 def packed(function: Function, index: int, value: Any) -> Any:
-    """Return the bytes of a struct that is passed by pointer.
+    """Return the bytes of a struct that is passed by pointer, or of an array of pointers.
 
     They are (memoryview, tuple of what the bytes refer to, function to call after the call or
     None). NotImplemented if `value` is neither a mapping, a tuple nor a structured NumPy array.
     """
     layouts, code = layouts_of(function), function._declared[0][index][1]
-    layout, is_written = layouts[struct_name(code)], code.startswith("*")
     try:
+        if code[1] in "*&@":
+            name = function._declared[0][index][0]
+            return packed_pointers(function, layouts, name, code, value)
+        layout, is_written = layouts[struct_name(code)], code.startswith("*")
         if has_dtype(value):
             return packed_array(layouts, layout, value, is_written)
         if isinstance(value, Mapping):

@@ -9,7 +9,7 @@ from math import prod
 
 from .._core import CType, Handle
 from ..abi import STRUCTS
-from .layout import FORMATS
+from .layout import C_NAMES, FORMATS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,14 +22,6 @@ _MEMBER = re.compile(
     r"([^:]+):([^@\[]{0,99}@?[^@\[]{1,999}(?:\[\d{1,13}\])*)@(\d{1,15})(?:\+(\d{1,3}):(\d{1,3}))?",
     re.ASCII,
 )
-# The C types of codes, as handles of such a value name them.
-C_NAMES = {
-    **{f"{sign}{n}": f"{name}{n}_t" for sign, name in (("i", "int"), ("u", "uint"))
-       for n in (8, 16, 32, 64)},
-    "char": "char", "bool": "bool", "f32": "float", "f64": "double", "f16": "_Float16",
-    "bf16": "__bf16", "c64": "float _Complex", "c128": "double _Complex",
-    "longdouble": "long double", "i128": "__int128", "u128": "unsigned __int128",
-}  # fmt: skip
 _CONVERTED = {"f16": 2, "bf16": 2, "c64": 8, "c128": 16, "i128": 16, "u128": 16}
 _BUFFERS = {"f16": b"e", "c64": b"Zf", "c128": b"Zd", "longdouble": b"g"}
 _OWN = dict.fromkeys(dir(Handle))

@@ -143,9 +143,9 @@ static PyObject *give_up(const struct callee *release, void *address) {
   return NULL;
 }
 
-/* "*f64", "*i32[4]", "**char", "*@foo" */
+/* "*f64", "*i32[4]", "**char", "*@foo", "&u8" */
 static int is_typed_pointer(const char *code) {
-  return code != NULL && *code == '*' && code_kind_of(code) != CODE_VOID;
+  return code != NULL && (*code == '*' || *code == '&') && code_kind_of(code) != CODE_VOID;
 }
 
 PyObject *handle_from_result(PyObject *function, void *address, const char *code, Handle *parent) {
@@ -160,7 +160,7 @@ PyObject *handle_from_result(PyObject *function, void *address, const char *code
   Handle *self = make(address, kind, function);
   if (self == NULL) return give_up(release, address);
   self->release = release;
-  self->is_const = callee->facts.returns_const;
+  self->is_const = callee->facts.returns_const || (code != NULL && *code == '&');
   set_parent(self, parent);
   if (kind == NULL && is_typed_pointer(code) && handle_set_type(self, code) != 0) {
     Py_DECREF(self);
