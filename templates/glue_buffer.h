@@ -44,6 +44,19 @@ DSO_INLINE int dso_take_structs(const dso_function *function, const dso_any *arg
   return dso_refuse_alignment(function, args, index, alignment, *out);
 }
 
+DSO_INLINE int dso_is_complex(const dso_any *value) {
+  const DLTensor *tensor = dso_tensor_of(value);
+  return tensor && tensor->dtype.code == DSO_DT_COMPLEX;
+}
+
+/* Pairs of floats of so many bits, or complex numbers, which have the same bytes. */
+DSO_INLINE int dso_take_pairs(const dso_function *function, const dso_any *args, int32_t index,
+                              int bits, void **out) {
+  if (dso_is_complex(&args[index]))
+    return dso_take_pointer(function, args, index, DSO_DT_COMPLEX, 2 * bits, out);
+  return dso_take_pointer(function, args, index, DSO_DT_FLOAT, bits, out);
+}
+
 /* A pointer to pointers: an array of them, which only a loader makes, or an address. */
 DSO_INLINE int dso_take_pointers(const dso_function *function, const dso_any *args, int32_t index,
                                  void **out) {

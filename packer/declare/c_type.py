@@ -18,7 +18,7 @@ from .c.check import checked, fits
 from .c.code import Codes
 from .c.numbers import UnsupportedError
 from .c.parser import CSyntaxError, parse_function_type
-from .c.prototype import is_packed, results_of
+from .c.prototype import in_double, is_packed, results_of
 from .c.scope import Scope
 from .c.types import Function, parameter_text, render
 from .declaration import AUTO, SIGNED, UNSIGNED, Declaration, FunctionDeclaration, Parameter
@@ -141,9 +141,10 @@ class FunctionReader:
                 self.where = f"function {self.name!r}: parameter {index + 1} {declared.name!r}"
                 what = local.spelling or f"a {local.kind} without a name"
                 self.refuse(f"{what} is declared by the parameter; declare it before the function")
-        return self.typed(
-            whole._replace(out=whole.out or results_of(function, self.scope)), function
-        )
+        whole = whole._replace(out=whole.out or results_of(function, self.scope))
+        if (converted := in_double(function, self.scope)) != function:
+            whole, function = whole._replace(symbol=whole.symbol or self.name), converted
+        return self.typed(whole, function)
 
     def parsed(self, text: str) -> Function:
         """Parse the text of a declaration."""

@@ -506,7 +506,9 @@ class Graph:
     def time(self, rounds: int, /) -> list[tuple[str, str, float]]:
         """Run the bound graph; return name, function and mean seconds of each operator."""
 
-def handle_at(function: Function, address: int, kind: str | None, /) -> Handle | None:
+def handle_at(
+    function: Function, address: int, kind: str | None, is_const: bool = False, /
+) -> Handle | None:
     """Return a Handle that releases nothing, or None for the address 0.
 
     It keeps the library of `function` open.
@@ -520,6 +522,12 @@ def handle_types_match(one: Handle, other: Handle, /) -> bool:
 
 def c_types(library: object, /) -> dict[str, CType]:
     """Return the types of a library, by the kind of a handle."""
+
+def report_unraisable(error: BaseException, function: object, /) -> None:
+    """Report an exception of a function that C code called."""
+
+def c_value(handle: Handle, type: CType, data: bytes, /) -> Any:
+    """Return a value of C, whose pointers belong to a handle."""
 
 def c_type_of(handle: Handle, /) -> CType:
     """Return the type of what a handle points to; raise TypeError if it is unknown."""

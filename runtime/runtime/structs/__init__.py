@@ -16,7 +16,7 @@ from ..signature import python_name
 from .arrays import has_dtype, packed_array, without_dtype
 from .layout import COMPLEX, FORMATS, Layout, Layouts, Refused, layouts_of, struct_name
 from .members import values_of
-from .packing import Packing, items_of, name_at, ordered
+from .packing import Packing, items_of, name_at, ordered, pointee_name
 from .pointers import packed_pointers
 
 TYPE_CHECKING = False
@@ -87,6 +87,9 @@ def _item(layouts: Layouts, code: str, extents: tuple[int, ...], value: Any, whe
     if code.startswith("{"):
         value = {} if value is ... else value
         return _fields(layouts, layouts[struct_name(code)], value, where)
+    if isinstance(value, Handle) and value.kind not in (None, pointee_name(code) or value.kind):
+        text = f"field {where!r}: expected a handle {pointee_name(code)!r}, found {value!r}"
+        raise Refused(TypeError, text)
     if value is ...:
         return 0 if code in FORMATS else (0.0, 0.0) if code in COMPLEX else None
     return _complex(value, where) if code in COMPLEX else value
@@ -132,8 +135,8 @@ def result_maker(function: Function) -> Callable[[Function, str, tuple[Any, ...]
             return tuple(make(caller, code, item, extents[1:]) for item in value)
         if code in COMPLEX and isinstance(value, tuple):
             return complex(*value)
-        if code.startswith("@") and isinstance(value, Handle):
-            return handle_at(caller, value.address, code[1:])
+        if code[0] in "*&@" and isinstance(value, Handle):
+            return handle_at(caller, value.address, pointee_name(code), code[0] == "&")
         if not code.startswith("{") or not isinstance(value, tuple):
             return value
         layout = layouts[struct_name(code)]

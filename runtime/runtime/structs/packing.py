@@ -205,7 +205,7 @@ class Packing:
     def pointer(self, code: str, address: int) -> Any:
         if code == "str" and address:
             return str(memory_at(address, -1, self.function), "utf-8")
-        return handle_at(self.function, address, pointee_name(code))
+        return handle_at(self.function, address, pointee_name(code), code[0] == "&")
 
 
 def pointee_name(code: str) -> str | None:

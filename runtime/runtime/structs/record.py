@@ -116,8 +116,10 @@ class Types(dict[str, CType]):
             )
         if code == "strs":
             return pointer_to_type(self.type("*char"), code)
-        if code[:1] == "@":
-            return pointer_to_type(opaque(code[1:]), code)
+        if code[:3] == "fn(":
+            return CType(code, code, "F", 0)
+        if code[:1] == "@" or code == "fn":
+            return pointer_to_type(opaque(code[1:] if code[0] == "@" else None), code)
         if code[:1] in ("*", "&"):
             target = opaque(None) if code[1:] == "void" else self.type(code[1:])
             return pointer_to_type(target, code, code[0] == "&")

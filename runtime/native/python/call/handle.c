@@ -181,6 +181,7 @@ int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object
   if (param != NULL && (param->kind == CODE_STRUCT ||
                         (param->kind == CODE_POINTERS && self->kind != NULL)))
     return argument_by_code(frame, index, object);
+  if (param != NULL && strcmp(param->code, "fn") == 0) return argument_callable(frame, index, object);
   if (param != NULL && (param->kind == CODE_PLAIN || param->kind == CODE_BYTES) &&
       handle_has_numbers(self))
     return argument_buffer(frame, index, object);
@@ -295,6 +296,7 @@ PyTypeObject Handle_Type = {
     .tp_weaklistoffset = offsetof(Handle, weak),
     .tp_repr = (reprfunc)handle_repr,
     .tp_hash = (hashfunc)handle_hash,
+    .tp_call = handle_call,
     .tp_getattro = handle_getattro,
     .tp_setattro = handle_setattro,
     .tp_as_number = &handle_number,

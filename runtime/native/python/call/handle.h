@@ -90,7 +90,8 @@ int handle_is_released_by(PyObject *function);
 /* handle_belongs(function, handle): handle_is_of, for fields of structs. */
 PyObject *handle_belongs(PyObject *module, PyObject *args);
 
-/* handle_at(function, address, kind): a handle that releases nothing; `kind` is a str or None. */
+/* handle_at(function, address, kind, is_const): a handle that releases nothing; `kind` is a str or
+ * None. */
 PyObject *handle_at(PyObject *module, PyObject *args);
 
 /* ---- Handles of the same object (handle_alias.c) */

@@ -203,6 +203,34 @@ PyObject *handle_type_of(PyObject *Py_UNUSED(module), PyObject *handle) {
   return Py_XNewRef((PyObject *)type);
 }
 
+PyObject *handle_call(PyObject *object, PyObject *args, PyObject *keywords) {
+  Handle *self = (Handle *)object;
+  if (require_type(self) == NULL) return NULL;
+  handle_begin_use(self);
+  PyObject *result = call_members("call", "(OOO)", self, args, keywords ? keywords : Py_None);
+  handle_end_use(self);
+  return result;
+}
+
+PyObject *handle_report(PyObject *Py_UNUSED(module), PyObject *args) {
+  PyObject *error, *function;
+  if (!PyArg_ParseTuple(args, "OO:report_unraisable", &error, &function)) return NULL;
+  PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+  PyErr_WriteUnraisable(function);
+  Py_RETURN_NONE;
+}
+
+PyObject *handle_value(PyObject *Py_UNUSED(module), PyObject *args) {
+  Handle *handle;
+  CType *type;
+  PyObject *bytes;
+  if (!PyArg_ParseTuple(args, "O!O!S:c_value", &Handle_Type, &handle, &CType_Type, &type, &bytes))
+    return NULL;
+  if (PyBytes_GET_SIZE(bytes) < type->size)
+    return PyErr_Format(PyExc_ValueError, "c_value: expected %zd bytes", type->size);
+  return member_read_value(handle, type, PyBytes_AS_STRING(bytes), 1);
+}
+
 PyObject *handle_types_match(PyObject *Py_UNUSED(module), PyObject *args) {
   Handle *one, *other;
   if (!PyArg_ParseTuple(args, "O!O!:handle_types_match", &Handle_Type, &one, &Handle_Type, &other))
@@ -215,6 +243,10 @@ PyObject *handle_allocate(PyObject *Py_UNUSED(module), PyObject *args) {
   CType *type;
   if (!PyArg_ParseTuple(args, "OOO!:handle_allocate", &library, &owner, &CType_Type, &type))
     return NULL;
+  if (handle_check(library)) {
+    owner = ((Handle *)library)->owner;
+    library = ((Handle *)library)->library;
+  }
   void *memory = PyMem_Calloc(1, type->size > 0 ? (size_t)type->size : 1);
   if (memory == NULL) return raise_no_memory();
   Handle *self = handle_make_owner(memory, type->name, library, owner);

@@ -207,8 +207,9 @@ PyObject *handle_belongs(PyObject *Py_UNUSED(module), PyObject *args) {
 
 PyObject *handle_at(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *function, *integer, *kind;
-  if (!PyArg_ParseTuple(args, "O!O!O:handle_at", &Function_Type, &function, &PyLong_Type, &integer,
-                        &kind))
+  int is_const = 0;
+  if (!PyArg_ParseTuple(args, "O!O!O|p:handle_at", &Function_Type, &function, &PyLong_Type,
+                        &integer, &kind, &is_const))
     return NULL;
   if (kind != Py_None && !PyUnicode_CheckExact(kind))
     return PyErr_Format(PyExc_TypeError, "handle_at: expected a str or None, found %s",
@@ -216,8 +217,10 @@ PyObject *handle_at(PyObject *Py_UNUSED(module), PyObject *args) {
   void *address = PyLong_AsVoidPtr(integer);
   if (address == NULL && PyErr_Occurred()) return NULL;
   if (address == NULL) Py_RETURN_NONE;
-  if (kind == Py_None) return (PyObject *)make(address, NULL, function);
-  Py_INCREF(kind);
-  PyUnicode_InternInPlace(&kind);
-  return (PyObject *)make(address, kind, function);
+  if (kind == Py_None) kind = NULL;
+  Py_XINCREF(kind);
+  if (kind != NULL) PyUnicode_InternInPlace(&kind);
+  Handle *self = make(address, kind, function);
+  if (self != NULL) self->is_const = is_const;
+  return (PyObject *)self;
 }

@@ -37,6 +37,7 @@ static PyObject **types_of(PyObject *library) {
 }
 
 PyObject *handle_types(PyObject *Py_UNUSED(module), PyObject *library) {
+  if (handle_check(library)) library = ((Handle *)library)->library;
   PyObject **types = types_of(library);
   if (types == NULL) return PyDict_New();
   if (*types == NULL && lazy_keep(types, call_members("types_of", "(O)", library)) == NULL)
