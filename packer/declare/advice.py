@@ -15,13 +15,14 @@ from .c.types import Function, Pointer, render
 from .declaration import FunctionDeclaration
 
 
-def mended(name: str, function: Function, whole: FunctionDeclaration, scope: Scope) -> Any:
+def mended(
+    name: str, function: Function, whole: FunctionDeclaration, scope: Scope, is_called: bool
+) -> Any:
     """Return a declaration with other types where a type is unsupported; None if there is none.
 
     It is text, or a mapping if options are needed too.
     """
     codes, out = Codes(scope), list(whole.out)
-    is_called = function.is_variadic
     texts = []
     try:
         for declared in function.parameters:

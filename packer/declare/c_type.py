@@ -95,6 +95,7 @@ class FunctionReader:
         self.name = name
         self.scope = scope
         self.where = f"function {name!r}"
+        self.is_converted = False  # the compiler converts numbers in its call
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self.refuse("not a symbol name, expected letters, digits, '_', '.' and '$'")
         if name in _OWN_NAMES or name.startswith(OWN_PREFIXES):
@@ -142,8 +143,6 @@ class FunctionReader:
                 what = local.spelling or f"a {local.kind} without a name"
                 self.refuse(f"{what} is declared by the parameter; declare it before the function")
         whole = whole._replace(out=whole.out or results_of(function, self.scope))
-        if (converted := in_double(function, self.scope)) != function:
-            whole, function = whole._replace(symbol=whole.symbol or self.name), converted
         return self.typed(whole, function)
 
     def parsed(self, text: str) -> Function:
@@ -168,6 +167,9 @@ class FunctionReader:
         if (count := len(function.parameters)) > _MAX_PARAMETERS:
             self.refuse(f"{count} parameters, expected at most {_MAX_PARAMETERS}; pass a struct")
         scope = self.scope or Scope()
+        if scope.has_text and (converted := in_double(function, scope)) != function:
+            whole, function, text = whole._replace(symbol=whole.symbol or self.name), converted, ""
+            self.is_converted = True
         codes = Codes(scope)
         named = tuple(
             p._replace(name=p.name or f"arg{i}") for i, p in enumerate(function.parameters)
@@ -251,7 +253,8 @@ class FunctionReader:
 
     def advice(self, function: Function, whole: FunctionDeclaration) -> str:
         """Say what to declare instead, if that is right for the function that the source has."""
-        given = mended(self.name, function, whole, self.scope or Scope())
+        is_called = function.is_variadic or self.is_converted
+        given = mended(self.name, function, whole, self.scope or Scope(), is_called)
         if given is None or not self.works(given, whole.symbol):
             return "export a function of supported types that calls it"
         if isinstance(given, str):

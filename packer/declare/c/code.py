@@ -94,7 +94,7 @@ class Codes:
             return code
         text = render(written, "").removeprefix("const ")
         if text in ("va_list", "__builtin_va_list", "__gnuc_va_list"):
-            raise UnsupportedError(f"{text}, arguments that only C code can list")
+            raise UnsupportedError(f"{text}, arguments that only C code can list", f"void *{name}")
         if instead := CONVERTED.get(tuple(sorted(w for w in type_.words if w != "int"))):
             raise UnsupportedError(text, f"{instead} {name}".strip(), is_converted=True)
         raise unknown(text, name)

@@ -127,7 +127,7 @@ def pointer_to(handle: Handle, type_: CType, where: Any, value: Any, owns: bool)
     code = type_.code
     is_text = code in ("str", "*char") and isinstance(value, str | bytes)
     is_array = code[0] in "*&" and type_.target is not None and type_.target.members is None
-    if not is_text and not is_array:
+    if (not is_text and not is_array) or code[1:3] == "fn":
         raise refused(code, where, value)
     if not owns:
         text = (
