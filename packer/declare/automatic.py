@@ -26,7 +26,7 @@ _INTERNAL = re.compile(
 )
 _ALIAS = re.compile(r"__attribute__\s*\(\(.*\b(alias|ifunc)(__)?\s*\(", re.DOTALL)  # no body
 _LABEL = re.compile(r'\)\s*_*asm_*\s*\(\s*"([^"]*)"\s*\)')
-_WARNED = re.compile(r'\(\(\s*(?:__)?(?:warning|error|unavailable)(?:__)?\s*\(\s*("[^"]*")')
+_WARNED = re.compile(r"\(\(\s*(?:__)?(warning|error|unavailable)(?:__)?\s*\(")
 _NO_NAME = {*RESERVED, "decltype"}  # words before parentheses
 _NEITHER = {*RESERVED, "main", "operator", "_Static_assert"}
 
@@ -102,7 +102,8 @@ def _cpp_reason(chunk: Chunk, scope: Scope) -> str:
 def _warned_reason(chunk: Chunk) -> str:
     """Return why a function is left out whose calls compilers report; empty for others."""
     match = _WARNED.search(chunk.text)
-    return f"its attribute reports every call: {match[1]}" if match else ""
+    what = "compilers report each call of it, by its attribute"
+    return f"{what} {match[1]!r}" if match else ""
 
 
 def _label_reason(chunk: Chunk, labels: Mapping[str, str]) -> str:

@@ -80,7 +80,7 @@ class Aggregates:
             if (known := self._made[name]) is None:
                 raise LayoutError(f"{spelling} contains itself, or has no known layout")
             return known
-        if not name or type_.members is None or _INTERNAL.match(name) or self._depth > _DEEPEST:
+        if not name or type_.members is None or self._depth > _DEEPEST:
             raise LayoutError(f"{spelling} has no known layout")
         self._made[name] = None  # while it is open
         self._depth += 1
@@ -204,7 +204,10 @@ class _Layout:
             if not m.width
         ]
         kind, members = self.type.kind, tuple(self.members)
-        return Aggregate(kind, self.name, size, self.alignment, members, tuple(conditions))
+        tag = self.type.tag if self.type.tag == self.name else ""
+        aliases = tuple(self.unit.scope.typedefs_of(kind, tag)) if tag else ()
+        made = Aggregate(kind, self.name, size, self.alignment, members, tuple(conditions))
+        return made._replace(aliases=aliases)
 
     def add(self, member: Declared) -> None:
         is_other = "lign" in member.attributes or "packed" in member.attributes
@@ -268,7 +271,8 @@ def _tags(type_: CType, scope: Scope, depth: int = 0) -> Iterator[Tagged]:
     if depth > _DEEPEST:
         return
     if isinstance(found, Tagged):
-        if found.kind != "enum" and found.name and found.members is not None:
+        is_known = found.kind != "enum" and found.name and found.members is not None
+        if is_known and not _INTERNAL.match(found.name):
             yield found
     elif isinstance(found, Pointer):
         yield from _tags(found.target, scope, depth + 1)

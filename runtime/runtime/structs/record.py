@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _FIRST_LINE = "packer-structs 1"
+_NO_LAYOUT = ("other ", "alias ")
 _MOST_BYTES = 1 << 26
 _LINE = re.compile(r"(struct|union) ([^ ]+) (\d{1,15}) (\d{1,15})((?: [^ ]+)+)", re.ASCII)
 _MEMBER = re.compile(
@@ -35,7 +36,7 @@ def types_of(library: Any) -> Types:
 
 def members_of(data: bytes) -> dict[str, list[tuple[str, str]]]:
     """Return the members of each struct of a record, as names and codes."""
-    found = [_parsed(line) for line in _lines(data) if not line.startswith("other ")]
+    found = [_parsed(line) for line in _lines(data) if not line.startswith(_NO_LAYOUT)]
     return {name: [(m[0], m[1]) for m in members] for name, _, members in found}
 
 
@@ -52,7 +53,7 @@ class Types(dict[str, CType]):
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__({name: number(code) for code, name in C_NAMES.items()})
-        found = [_parsed(line) for line in lines if not line.startswith("other ")]
+        found = [_parsed(line) for line in lines if not line.startswith(_NO_LAYOUT)]
         self.sizes = {name: size for name, size, _ in found}
         self.members = {name: members for name, _, members in found}
         self.formats: dict[str, str] = {}
@@ -62,6 +63,10 @@ class Types(dict[str, CType]):
         for name, _, members in found:
             given = {sys.intern(n): (self.type(code), *place) for n, code, *place in members}
             self[name].set_members(given, _OWN)
+        for line in lines:
+            key, name, *own = line.split(" ")
+            if key == "alias" and own[:1] and own[0] in self:
+                self.setdefault(name, self[own[0]])
 
     def format(self, name: str) -> str:
         """Describe a struct for NumPy: the members that do not overlap, pointers as integers."""

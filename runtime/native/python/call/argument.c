@@ -72,7 +72,7 @@ static int is_floating(const char *code) {
  * if it is declared as a floating type. */
 static int set_wide_int(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   const struct param *param = callee_param(frame->callee, index);
-  const char *code = param != NULL ? param->code : "i64";
+  const char *code = param != NULL ? param->code : frame->takes_any ? "any" : "i64";
   int is_u64 = strcmp(code, "u64") == 0 || strcmp(code, "any") == 0;
   if (is_floating(code)) {
     double value = PyLong_AsDouble(object);
