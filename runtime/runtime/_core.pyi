@@ -514,6 +514,9 @@ def handle_at(
     It keeps the library of `function` open.
     """
 
+def handle_new(model: object, name: str, /) -> Handle | None:
+    """Return a Handle of zeroed memory for a type by its name, or None if it is not known yet."""
+
 def handle_allocate(library: object, owner: object, type: CType, /) -> Handle:
     """Return a Handle of zeroed memory for a value of a type, which it frees."""
 

@@ -104,6 +104,9 @@ static PyMethodDef core_methods[] = {
     {"handle_belongs", handle_belongs, METH_VARARGS,
      "handle_belongs($module, function, handle, /)\n--\n\n"
      "Return True if a handle is of the same library as a function."},
+    {"handle_new", (PyCFunction)(void (*)(void))handle_new, METH_FASTCALL,
+     "handle_new($module, model, name, /)\n--\n\n"
+     "Return a Handle of zeroed memory for a type by its name, or None if it is not known yet."},
     {"handle_allocate", handle_allocate, METH_VARARGS,
      "handle_allocate($module, library, owner, type, /)\n--\n\n"
      "Return a Handle of zeroed memory for a value of a type, which it frees."},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .._core import c_types, handle_allocate
+from .._core import c_types, handle_allocate, handle_new
 from ..error import near_names, shown
 from .record import array_of
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from .._core import CType
+    from .._core import CType, Handle
     from .record import Types
     from ..module import Module
 
@@ -63,16 +63,23 @@ def new(model: Module, type: str, members: Mapping[str, Any] | None = None, /, *
     >>> image.width  # doctest: +SKIP
     3
     """
+    handle = handle_new(model, type)
+    if handle is None:
+        handle = _allocated(model, type)
+    if members or more:
+        for name, value in {**(members or {}), **more}.items():
+            handle[name] = value
+    return handle
+
+
+def _allocated(model: Module, type: str) -> Handle:
+    """Allocate memory for a type of which the text may have ``struct``, stars or an extent."""
     library = getattr(model, "_library", None)
     if library is None:
         raise TypeError(f"new: expected a loaded library, found {shown(model)}; load() returns one")
     types = c_types(library)
     found = (types.get(type) if isinstance(type, str) else None) or _named(types, type)
-    handle = handle_allocate(library, model, found)
-    if members or more:
-        for name, value in {**(members or {}), **more}.items():
-            handle[name] = value
-    return handle
+    return handle_allocate(library, model, found)
 
 
 def _named(types: Types, type: str) -> CType:

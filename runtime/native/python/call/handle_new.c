@@ -9,11 +9,27 @@
 #include "python/library.h"
 #include "python/system_library.h"
 
+/* Freed handles, for the next ones. None was finalised by the collector, which would not do it again. */
+enum { MOST_FREE = 64 };
+static Handle *free_handles[MOST_FREE];
+static int num_free;
+
+static Handle *allocate(void) {
+  if (num_free == 0) return PyObject_GC_New(Handle, &Handle_Type);
+  return (Handle *)PyObject_Init((PyObject *)free_handles[--num_free], &Handle_Type);
+}
+
+void handle_give_back(Handle *self) {
+  if (num_free < MOST_FREE && !PyObject_GC_IsFinalized((PyObject *)self))
+    free_handles[num_free++] = self;
+  else PyObject_GC_Del(self);
+}
+
 /* Takes over the reference to `kind`; the others may be NULL. It is registered if another handle may
  * be one of the same object. */
 static Handle *make_of(void *address, PyObject *kind, PyObject *library, PyObject *owner,
                        int is_registered) {
-  Handle *self = PyObject_GC_New(Handle, &Handle_Type);
+  Handle *self = allocate();
   if (self == NULL) {
     Py_XDECREF(kind);
     return NULL;
@@ -29,7 +45,7 @@ static Handle *make_of(void *address, PyObject *kind, PyObject *library, PyObjec
   self->memory = NULL;
   self->place = NULL;
   self->uses = self->views = self->children = self->is_closed = self->is_waiting = 0;
-  self->is_const = self->has_no_type = 0;
+  self->is_const = self->has_no_type = self->is_ended = 0;
   PyObject_GC_Track(self);
   if (!is_registered || handle_register(self) == 0) return self;
   Py_DECREF(self);
