@@ -67,7 +67,8 @@ DSO_INLINE int dso_take_pointers(const dso_function *function, const dso_any *ar
     *out = (void *)dso_address_of(tensor);
   else if (value->type_index == DSO_OPAQUE_PTR) *out = value->v_ptr;
   else if (value->type_index == DSO_NONE) *out = NULL;
-  else return dso_refuse_type(function, args, index, "a list of arrays or handles, a handle or None");
+  else
+    return dso_refuse_type(function, args, index, "a list of arrays or handles, a handle or None");
   return 0;
 }
 

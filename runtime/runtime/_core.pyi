@@ -8,6 +8,7 @@ from inspect import Signature
 from typing import Any, Final, Self, final
 
 from .module import Module
+from .structs.record import Types
 
 @final
 class Library:
@@ -523,7 +524,7 @@ def handle_allocate(library: object, owner: object, type: CType, /) -> Handle:
 def handle_types_match(one: Handle, other: Handle, /) -> bool:
     """Return True if two handles are of the same library."""
 
-def c_types(library: object, /) -> dict[str, CType]:
+def c_types(library: object, /) -> Types:
     """Return the types of a library, by the kind of a handle."""
 
 def report_unraisable(error: BaseException, function: object, /) -> None:

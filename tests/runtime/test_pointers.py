@@ -42,7 +42,8 @@ int apply(binary f, int a) { return f(a, 2); }
 int run(ops *o, int a) { return o->f(a, 4); }
 double run_g(ops *o) { return o->g(2.5, "abc"); }
 void fill(ops *o) { memset(o, 0, sizeof *o); o->f = add; o->self = same; }
-slice cut(char *base, unsigned n) { static const int k[] = {7, 8}; slice s = {base, n, add, k}; return s; }
+static const int k[] = {7, 8};
+slice cut(char *base, unsigned n) { slice s = {base, n, add, k}; return s; }
 int sum_of(slice s) { int n = s.f ? s.f(1, 2) : 0; while (s.len--) n += s.base[s.len]; return n; }
 size_t length(slicep s) { return s->len; }
 int from(void *(*get)(size_t n), const char *(*text)(void)) {
@@ -105,7 +106,11 @@ def test_pointers_that_c_writes_are_read(kit: Any) -> None:
         ("swap", lambda kit: np.zeros((2, 2), np.uint8), "expected a list of arrays or handles"),
         ("swap", lambda kit: [1], r"'p\[0\]': expected an array \(\*i32\), found 1"),
         ("swap", lambda kit: [np.zeros(2)], "expected a contiguous array of i32"),
-        ("swap", lambda kit: runtime.new(kit, "double *"), "expected a handle of pointers to int32"),
+        (
+            "swap",
+            lambda kit: runtime.new(kit, "double *"),
+            "expected a handle of pointers to int32",
+        ),
         ("swap", lambda kit: kit["make"](1), "expected a handle of pointers to int32_t, found"),
         ("swap", lambda kit: "text", "expected a list of arrays or handles, a handle or None"),
         ("three", lambda kit: [None] * 2, "expected at least 3 elements"),
@@ -191,7 +196,9 @@ def test_handles_are_reused_only_when_they_ended(kit: Any, tmp_path: Path) -> No
         node = runtime.new(kit, "node_t", v=i)
         last.next, last = node, node
     del last, node
-    assert sum(1 for _ in iter(lambda n=[first]: n.__setitem__(0, n[0].next) or n[0], None)) == 29_999
+    assert (
+        sum(1 for _ in iter(lambda n=[first]: n.__setitem__(0, n[0].next) or n[0], None)) == 29_999
+    )
     del first
     gc.collect()
     assert runtime.new(kit, "node_t").v == 0

@@ -1,6 +1,6 @@
 """10^5 random types in 1,000 units, and 10^5 wrong arguments (tests/support/random_types.py).
 
-    python tests/stress/random_types.py [UNITS] [SEED]
+python tests/stress/random_types.py [UNITS] [SEED]
 """
 
 from __future__ import annotations
@@ -31,11 +31,16 @@ def main(units: int, seed: int) -> int:
                 raise
         types += unit.count
     seconds = time.monotonic() - start
-    print(f"{types} types in {units} units from seed {seed}: {values} values as the compiler has them")
+    print(
+        f"{types} types in {units} units from seed {seed}: {values} values as the compiler has them"
+    )
     print(f"{taken + refused} calls with random arguments: {refused} refused; {seconds:.0f} s")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*(int(word) for word in [*sys.argv[1:], "1000", "1"][:2])) if len(sys.argv) != 2
-             else main(int(sys.argv[1]), 1))
+    sys.exit(
+        main(*(int(word) for word in [*sys.argv[1:], "1000", "1"][:2]))
+        if len(sys.argv) != 2
+        else main(int(sys.argv[1]), 1)
+    )

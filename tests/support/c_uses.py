@@ -39,6 +39,7 @@ class Library(NamedTuple):
 
 
 def lz4(lib: Any, folder: Path) -> None:
+    """Compress text, and back; a stream is freed by its handle."""
     text = b"lz4 " * 100
     packed, back = np.zeros(lib["LZ4_compressBound"](len(text)), np.int8), np.zeros(500, np.int8)
     count = lib["LZ4_compress_default"](text, packed, len(text), len(packed))
@@ -50,6 +51,7 @@ def lz4(lib: Any, folder: Path) -> None:
 
 
 def zstd(lib: Any, folder: Path) -> None:
+    """Compress at the highest level, and back."""
     text = bytes(range(256)) * 50
     packed = np.zeros(lib["ZSTD_compressBound"](len(text)), np.uint8)
     count = lib["ZSTD_compress"](packed, len(packed), text, len(text), lib["ZSTD_maxCLevel"]())
@@ -62,6 +64,7 @@ def zstd(lib: Any, folder: Path) -> None:
 
 
 def png(lib: Any, folder: Path) -> None:
+    """Write an image, and read its rows through a callback."""
     pixels, path = np.arange(48, dtype=np.uint8).reshape(4, 12), folder / "a.png"
     image = runtime.new(lib, "png_image", version=lib.constants.PNG_IMAGE_VERSION)
     image.width, image.height, image.format = 4, 4, lib.constants.PNG_FORMAT_RGB
@@ -84,6 +87,7 @@ def png(lib: Any, folder: Path) -> None:
 
 
 def jpeg(lib: Any, folder: Path) -> None:
+    """Compress two rows into memory that the library allocates, and back."""
     errors = runtime.new(lib, "struct jpeg_error_mgr")
     data, size = runtime.new(lib, "unsigned char *"), runtime.new(lib, "unsigned long")
     c, version = runtime.new(lib, "struct jpeg_compress_struct"), lib.constants.JPEG_LIB_VERSION
@@ -107,6 +111,7 @@ def jpeg(lib: Any, folder: Path) -> None:
 
 
 def cjson(lib: Any, folder: Path) -> None:
+    """Walk a document by the members of its nodes, and change it."""
     with lib["cJSON_Parse"]('{"name": "box", "sides": [1.5, 2, 3]}') as root:
         sides = root.child.next
         numbers, side = [], sides.child
@@ -121,6 +126,7 @@ def cjson(lib: Any, folder: Path) -> None:
 
 
 def xxhash(lib: Any, folder: Path) -> None:
+    """Hash at once, in pieces, and to a struct of 128 bits."""
     assert lib["XXH32"](b"", 0, 0) == 0x02CC5D05 and lib["XXH64"](b"", 0, 0) == 0xEF46DB3751D8E999
     state, text = lib["XXH64_createState"](), b"xxhash" * 99
     assert lib["XXH64_reset"](state, 7) == 0
@@ -133,6 +139,7 @@ def xxhash(lib: Any, folder: Path) -> None:
 
 
 def fftw(lib: Any, folder: Path) -> None:
+    """Transform complex numbers in place of pairs of doubles."""
     x, y = np.zeros(64, complex), np.zeros(64, complex)
     c = lib.constants
     plan = lib["fftw_plan_dft_1d"](64, x, y, c.FFTW_FORWARD, c.FFTW_ESTIMATE)
@@ -143,6 +150,7 @@ def fftw(lib: Any, folder: Path) -> None:
 
 
 def uv(lib: Any, folder: Path) -> None:
+    """Run a loop whose timer ticks three times."""
     loop, timer = runtime.new(lib, "uv_loop_t"), runtime.new(lib, "uv_timer_t")
     assert lib["uv_loop_init"](loop) == lib["uv_timer_init"](loop, timer) == 0
     ticks: list[int] = []
@@ -161,6 +169,7 @@ def uv(lib: Any, folder: Path) -> None:
 
 
 def expat(lib: Any, folder: Path) -> None:
+    """Get the events of a document, with a list as user data."""
     parser, events = lib["XML_ParserCreate"](None), []
     lib["XML_SetUserData"](parser, events)
     lib["XML_SetElementHandler"](
@@ -173,6 +182,7 @@ def expat(lib: Any, folder: Path) -> None:
 
 
 def pcre2(lib: Any, folder: Path) -> None:
+    """Find groups by number and by name."""
     text, pattern = b"born 1815-12-10", rb"(?<year>\d+)-(\d+)"
     error, offset = np.zeros(1, np.int32), np.zeros(1, np.uint64)
     code = lib["pcre2_compile_8"](pattern, len(pattern), 0, error, offset, None)
@@ -190,6 +200,7 @@ def pcre2(lib: Any, folder: Path) -> None:
 
 
 def sodium(lib: Any, folder: Path) -> None:
+    """Encrypt, decrypt, refuse a changed text, and hash."""
     assert lib["sodium_init"]() in (0, 1)
     c = lib.constants
     key, nonce = np.zeros(32, np.uint8), np.zeros(24, np.uint8)
@@ -206,6 +217,8 @@ def sodium(lib: Any, folder: Path) -> None:
 
 
 def lua(lib: Any, folder: Path) -> None:
+    """Call Python from Lua; an exception is raised by the call that ran the code."""
+
     def add(state: Any) -> int:
         lib["lua_pushnumber"](state, sum(lib["lua_tonumberx"](state, i, None) for i in (1, 2)))
         return 1
@@ -229,13 +242,14 @@ def lua(lib: Any, folder: Path) -> None:
 
 
 def git2(lib: Any, folder: Path) -> None:
+    """Make two commits, of which one is the parent of the other."""
     assert lib["git_libgit2_init"]() >= 1
     _, repository = lib["git_repository_init"](str(folder / "repo"), 0)
     blob, tree_id, commit_id = (runtime.new(lib, "git_oid") for _ in range(3))
     assert lib["git_blob_create_from_buffer"](blob, repository, b"hello\n", 6) == 0
     assert lib["git_oid_tostr_s"](blob) == "ce013625030ba8dba906f756967f9e9ca394464a"
     _, builder = lib["git_treebuilder_new"](repository, None)
-    _, entry = lib["git_treebuilder_insert"](builder, "a.txt", blob, 0o100644)
+    _, _entry = lib["git_treebuilder_insert"](builder, "a.txt", blob, 0o100644)
     assert lib["git_treebuilder_write"](tree_id, builder) == 0
     _, tree = lib["git_tree_lookup"](repository, tree_id)
     _, author = lib["git_signature_new"]("Ada", "ada@example.org", 1, 0)
@@ -245,11 +259,15 @@ def git2(lib: Any, folder: Path) -> None:
     _, first = lib["git_commit_lookup"](repository, commit_id)
     assert commit(commit_id, repository, *given, "second", tree, 1, [first]) == 0
     _, second = lib["git_commit_lookup"](repository, commit_id)
-    assert (lib["git_commit_message"](second), lib["git_commit_parentcount"](second)) == ("second", 1)
+    assert (lib["git_commit_message"](second), lib["git_commit_parentcount"](second)) == (
+        "second",
+        1,
+    )
     assert lib["git_commit_author"](second).name == "Ada"
 
 
 def openblas(lib: Any, folder: Path) -> None:
+    """Multiply matrices, and complex vectors."""
     c, a, b = lib.constants, np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
     out = np.zeros((2, 4))
     row, no = c.CblasRowMajor, c.CblasNoTrans
@@ -263,6 +281,7 @@ def openblas(lib: Any, folder: Path) -> None:
 
 
 def rdkafka(lib: Any, folder: Path) -> None:
+    """Deliver a message to the library's own test broker."""
     conf, text, reports = lib["rd_kafka_conf_new"](), np.zeros(200, np.int8), []
     for name, value in {"test.mock.num.brokers": "1", "log_level": "0"}.items():
         assert lib["rd_kafka_conf_set"](conf, name, value, text, 200) == 0
@@ -279,6 +298,7 @@ def rdkafka(lib: Any, folder: Path) -> None:
 
 
 def curl(lib: Any, folder: Path) -> None:
+    """Download a file into Python through a callback."""
     (folder / "page.json").write_text('{"answer": 42}')
     easy, c, parts = lib["curl_easy_init"](), lib.constants, []
 
@@ -298,6 +318,7 @@ def curl(lib: Any, folder: Path) -> None:
 
 
 def gsl(lib: Any, folder: Path) -> None:
+    """Integrate a Python function, and fill a matrix."""
     function = runtime.new(lib, "gsl_function", function=lambda x, _: x * np.exp(-x))
     workspace = lib["gsl_integration_workspace_alloc"](100)
     result, error = np.zeros(1), np.zeros(1)
@@ -312,6 +333,7 @@ def gsl(lib: Any, folder: Path) -> None:
 
 
 def stb(lib: Any, folder: Path) -> None:
+    """Write a PNG into Python, and decode it."""
     pixels, parts = np.arange(24, dtype=np.uint8).reshape(2, 4, 3), []
     save = lib["stbi_write_png_to_func"]
     assert save(lambda _, data, size: parts.append(bytes(data)), None, 4, 2, 3, pixels, 12) == 1
@@ -352,9 +374,7 @@ LIBRARIES = {
     ),
     "xxhash": Library("libxxhash-dev", ("xxhash.h",), ("xxhash",), xxhash),
     "fftw": Library("libfftw3-dev", ("fftw3.h",), ("fftw3",), fftw),
-    "libuv": Library(
-        "libuv1-dev", ("uv.h",), ("uv",), uv, {"uv_timer_start": {"kept": "handle"}}
-    ),
+    "libuv": Library("libuv1-dev", ("uv.h",), ("uv",), uv, {"uv_timer_start": {"kept": "handle"}}),
     "expat": Library(
         *("libexpat1-dev", ("expat.h",), ("expat",), expat),
         {
@@ -375,9 +395,7 @@ LIBRARIES = {
         {"luaL_newstate": {"free": "lua_close"}, "lua_pushcclosure": {"kept": "L"}},
     ),
     "libgit2": Library("libgit2-dev", ("git2.h",), ("git2",), git2),
-    "OpenBLAS": Library(
-        "libopenblas-dev", ("x86_64-linux-gnu/cblas.h",), ("openblas",), openblas
-    ),
+    "OpenBLAS": Library("libopenblas-dev", ("x86_64-linux-gnu/cblas.h",), ("openblas",), openblas),
     "librdkafka": Library(
         *("librdkafka-dev", ("librdkafka/rdkafka.h",), ("rdkafka",), rdkafka),
         {"rd_kafka_conf_set_dr_msg_cb": {"kept": "forever"}},

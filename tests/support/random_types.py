@@ -97,10 +97,15 @@ class Unit:
         for i, (leaves, parts) in enumerate(zip(self.leaves, self.parts, strict=True)):
             sizes = [f"sizeof(struct top{i})"]
             for path, _ in parts:
-                sizes += [f"offsetof(struct top{i}, {path})", f"sizeof(((struct top{i} *)0)->{path})"]
+                sizes += [
+                    f"offsetof(struct top{i}, {path})",
+                    f"sizeof(((struct top{i} *)0)->{path})",
+                ]
             made.append(f"void layout{i}(uint64_t *out, const struct top{i} *p) {{ (void)p;")
             made += [f"  out[{k}] = {size};" for k, size in enumerate(sizes)]
-            made.append(f"}}\nvoid values{i}(const struct top{i} *p, uint64_t *out, double *floats) {{")
+            made.append(
+                f"}}\nvoid values{i}(const struct top{i} *p, uint64_t *out, double *floats) {{"
+            )
             for k, leaf in enumerate(leaves):
                 target = f"floats[{k}] = " if leaf.kind == "float" else f"out[{k}] = (uint64_t)"
                 made.append(f"  {target}p->{leaf.path};")
@@ -174,13 +179,15 @@ def functions(unit: Unit, count: int) -> str:
     text = "struct small { int a; const char *name; double *values; int (*f)(int); short s[2]; };\n"
     for i in range(count):
         types = [unit.random.choice(_TYPES) for _ in range(unit.random.randint(1, 4))]
-        names = [t.replace("(*)", f"(*a{k})") if "(*)" in t else f"{t} a{k}" for k, t in enumerate(types)]
+        names = [
+            t.replace("(*)", f"(*a{k})") if "(*)" in t else f"{t} a{k}" for k, t in enumerate(types)
+        ]
         text += f"int take{i}({', '.join(names)}) {{ return {i}; }}\n"
     return f"{text}int use(struct top1 *p) {{ return !p; }}\n"
 
 
 def call_wrongly(unit: Unit, folder: Path, count: int) -> tuple[int, int]:
-    """Call functions with random objects; return how many calls C took, and how many were refused."""
+    """Call functions with random objects; return how many calls were taken, and refused."""
     text = f"{_PRELUDE}{unit.lines[0]}\n{unit.lines[1]}\n{functions(unit, 60)}"
     host = packer.CSourceModule(text, functions={"*": "auto"})
     model: Any = runtime.load(packer.export_library(host, folder / "wrong.so"))
@@ -190,11 +197,34 @@ def call_wrongly(unit: Unit, folder: Path, count: int) -> tuple[int, int]:
     closed.close()
     objects = [
         *(None, 0, 1, -1, 2**31, 2**63, 2**64, -(2**70), 1.5, math.inf, math.nan, 1j, True, "text"),
-        *("", "a\0b", "\ud800", b"bytes", b"", bytearray(8), memoryview(b"abc"), [], (), {}, {"a": 1}),
+        *(
+            "",
+            "a\0b",
+            "\ud800",
+            b"bytes",
+            b"",
+            bytearray(8),
+            memoryview(b"abc"),
+            [],
+            (),
+            {},
+            {"a": 1},
+        ),
         *([None], [1, "x"], ("a", None), [[1]], {"m0": "x"}, object(), print, len, int, lambda: 0),
         *(np.zeros(3), np.zeros((2, 2), np.uint8), np.zeros(0, np.int32), np.zeros(4, complex)),
-        *(np.zeros(4)[::2], np.arange(6, dtype=">i4"), np.array("text"), np.float32(1), np.int8(-1)),
-        *(np.zeros(2, np.longdouble), np.zeros(2, object), [np.zeros(2)], [np.zeros(2, np.int32)] * 2),
+        *(
+            np.zeros(4)[::2],
+            np.arange(6, dtype=">i4"),
+            np.array("text"),
+            np.float32(1),
+            np.int8(-1),
+        ),
+        *(
+            np.zeros(2, np.longdouble),
+            np.zeros(2, object),
+            [np.zeros(2)],
+            [np.zeros(2, np.int32)] * 2,
+        ),
         *(runtime.new(model, "struct top0"), other, closed, runtime.new(model, "int *[2]")),
         *(runtime.new(model, "void *"), runtime.new(model, "char[4]"), [other], {"values": other}),
         *((1, "n", np.zeros(2), None, (1, 2)), {"a": 2**40}, {"s": [1, 2]}, {"f": print}, model),

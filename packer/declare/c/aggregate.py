@@ -150,9 +150,8 @@ class Aggregates:
             return f"{mark}void"
         return "str" if code == "char" and mark == "&" else f"{mark}{code}"
 
-
     def function(self, type_: Function) -> str:
-        """Return the code of a pointer to a function, ``*fn(i32,*{node})f64``; ``fn`` if unknown."""
+        """Return the code of a pointer to a function: ``*fn(i32,*{node})f64``, or ``fn``."""
         try:
             codes = [self._passed(p.type) for p in type_.parameters]
             result = self._passed(type_.result, is_result=True)

@@ -226,7 +226,9 @@ class Codes:
     def _second_level(self, type_: Pointer, target: Pointer, name: str, is_out: bool) -> str:
         """Return the code of a pointer to a pointer: text, an array of pointers, or a result."""
         last = self.scope.resolved(target.target)
-        inner = "*void" if isinstance(last, (Array, Function, Pointer)) else self._pointer(target, "")
+        inner = (
+            "*void" if isinstance(last, (Array, Function, Pointer)) else self._pointer(target, "")
+        )
         if inner in ("str", "*char"):
             return "*str" if is_out else "strs"
         if inner[:2] == "*{" and is_out:

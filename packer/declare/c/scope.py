@@ -118,9 +118,9 @@ class Scope:
         for index in self._typedefs.get(tag, ()):
             for declared in self.declared(index):
                 type_ = declared.type
-                if isinstance(type_, Tagged) and (type_.kind, type_.tag) == (kind, tag):
-                    if declared.name != tag and "typedef" in declared.storage:
-                        yield declared.name
+                is_it = isinstance(type_, Tagged) and (type_.kind, type_.tag) == (kind, tag)
+                if is_it and declared.name != tag and "typedef" in declared.storage:
+                    yield declared.name
 
     def has_typedef(self, name: str) -> bool:
         """Return True if the unit itself defines a type by this name."""

@@ -1,6 +1,6 @@
 """Pointers to C functions: handles that Python calls, and C functions made of Python ones.
 
-A type is a code: ``fn(i32,*{node})f64``. The calls are those of ctypes, which knows the C ABI.
+A type is a code: ``fn(i32,*{node})f64``. ctypes makes the calls: it knows the C ABI.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ import ctypes
 from functools import lru_cache
 
 from .._core import CType, Handle, c_type_of, c_types, c_value, handle_allocate, report_unraisable
-from ..error import shown
-from .layout import FORMATS, Refused
+from .layout import Refused
 from .packing import number_bytes
 
 TYPE_CHECKING = False
@@ -72,9 +71,7 @@ def _value(handle: Handle, code: str, value: Any) -> Any:
     return c_value(handle, c_types(handle).type(code), bytes(_c_type(code)(value)))
 
 
-def _passed(
-    handle: Handle, code: str, where: str, value: Any, owns: bool, kept: list[Any]
-) -> Any:
+def _passed(handle: Handle, code: str, where: str, value: Any, owns: bool, kept: list[Any]) -> Any:
     """Return what ctypes passes for a value, and keep what it refers to."""
     from .members import pointer_to, refused
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .._core import CType, Handle
-    from .record import Types
     from ..module import Module
+    from .record import Types
 
 _NAME = re.compile(
     r"\s*(?:(?:struct|union)\s+)?([A-Za-z_$][\w$. ]*?)\s*(\*[*\s]*)?(?:\[\s*(\d+)\s*\])?\s*"

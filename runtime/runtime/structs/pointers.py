@@ -1,4 +1,4 @@
-"""Arrays of pointers, for parameters such as ``T **``: lists, and handles of pointers in C memory."""
+"""Arrays of pointers, for parameters such as ``T **``: lists, and handles of pointers."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ def packed_pointers(
     def finish() -> None:
         packing.finish()
         for i, (old, new) in enumerate(zip(before, data, strict=False)):
-            if old != new and isinstance(value, tuple):
+            if old == new:
+                continue
+            if isinstance(value, tuple):
                 text = f"{function.name}: {name!r}: item {i} was changed by the function"
                 raise TypeError(f"{text}, expected a list, whose items are updated; pass a list")
-            if old != new:
-                value[i] = packing.pointer(inner, new)
+            value[i] = packing.pointer(inner, new)
 
     return memoryview(data)[: len(before)], tuple(packing.kept), finish
 

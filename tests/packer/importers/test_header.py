@@ -152,7 +152,10 @@ def test_functions_in_every_form_of_a_declaration_are_found(tmp_path: Path) -> N
     assert list(module.left_out) == ["odd", "type_of"]
     assert compile_errors(module, tmp_path) == ""
     only = packer.from_header(tmp_path / "x.h", only=["new_state", "named"])
-    assert [d.text for d in only.functions if "_packer_" not in d.name] == ["state *()", "int(int a)"]
+    assert [d.text for d in only.functions if "_packer_" not in d.name] == [
+        "state *()",
+        "int(int a)",
+    ]
 
 
 @pytest.mark.parametrize("suffix", [".hpp", ".hh", ".hxx"])

@@ -181,10 +181,11 @@ int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object
   if (find_closed(self) != NULL) return refuse_closed(frame, index, self);
   if (check_kind(frame, index, self) != 0) return -1;
   const struct param *param = callee_param(frame->callee, index);
-  if (param != NULL && (param->kind == CODE_STRUCT ||
-                        (param->kind == CODE_POINTERS && self->kind != NULL)))
+  if (param != NULL &&
+      (param->kind == CODE_STRUCT || (param->kind == CODE_POINTERS && self->kind != NULL)))
     return argument_by_code(frame, index, object);
-  if (param != NULL && strcmp(param->code, "fn") == 0) return argument_callable(frame, index, object);
+  if (param != NULL && strcmp(param->code, "fn") == 0)
+    return argument_callable(frame, index, object);
   if (param != NULL && (param->kind == CODE_PLAIN || param->kind == CODE_BYTES) &&
       handle_has_numbers(self))
     return argument_buffer(frame, index, object);

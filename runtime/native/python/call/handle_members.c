@@ -257,8 +257,8 @@ PyObject *handle_new(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssiz
   PyObject *made = NULL;
   PyObject *library = count == 2 ? PyObject_GetAttr(args[0], name) : NULL;
   PyObject *types = library != NULL ? handle_known_types(library) : NULL;
-  PyObject *type = types != NULL && PyUnicode_Check(args[1])
-                       ? PyDict_GetItemWithError(types, args[1]) : NULL;
+  PyObject *type =
+      types != NULL && PyUnicode_Check(args[1]) ? PyDict_GetItemWithError(types, args[1]) : NULL;
   if (type != NULL && c_type_check(type)) made = allocate(library, args[0], (CType *)type);
   else if (count == 2 && (library != NULL || PyErr_ExceptionMatches(PyExc_AttributeError)))
     PyErr_Clear();

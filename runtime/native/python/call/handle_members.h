@@ -29,7 +29,7 @@ PyObject *handle_call(PyObject *object, PyObject *args, PyObject *keywords);
 /* report_unraisable(error, function): call sys.unraisablehook. */
 PyObject *handle_report(PyObject *module, PyObject *args);
 
-/* c_value(handle, type, bytes): a value that is no struct; its pointers are parts of the handle. */
+/* c_value(handle, type, bytes): a value that is not a struct; its pointers are parts of the handle. */
 PyObject *handle_value(PyObject *module, PyObject *args);
 
 /* c_type_of(handle): its type. */
