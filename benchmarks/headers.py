@@ -1,4 +1,4 @@
-"""Export six libraries from their headers, beside cffi: lines of the user, and seconds of the processor.
+"""Six libraries exported from their headers, beside cffi: lines, and seconds of the processor.
 
     python benchmarks/headers.py
 

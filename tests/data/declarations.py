@@ -467,7 +467,7 @@ OUT = [
     Row(
         "int set_pair(int **pair)",
         "static int values[] = {4, 2}; *pair = values; return 2;",
-        "n, p = set_pair(); (n, p.array(2)[:])",
+        "n, p = set_pair(); (n, p.array(2)[:] if p else [])",
         "(2, [4, 2])",
         "p = ffi.new('int **'); n = lib.set_pair(p); (n, ffi.unpack(p[0], n))",
         {"out": ["pair"]},

@@ -119,6 +119,8 @@ class Annotations:
             return use(number)
         if base[0] == "{":
             return self.handle(target)
+        if base[1:4] == "fn(":
+            return use("Any")
         is_known = base[:2] in ("*{", "&{") and target in self._members
         return f"{self.handle(target) if is_known else use('Handle')} | None"
 
@@ -187,6 +189,10 @@ class Annotations:
             return self._named_tuple(structs[struct_of(base)], structs)
         if base[0] == "@":
             return f"{self.handle(base[1:])} | None"
+        if base[1:4] == "fn(":
+            return f"{use('Callable')}[..., {use('Any')}] | None"
+        if base[0] in "*&" and base[1:] != "void":
+            return f"{use('Handle')} | None"
         return f"{use('VoidHandle')} | None" if base[0] in "*&" else use("Any")
 
     def _named_tuple(self, struct: Struct, structs: dict[str, Struct]) -> str:

@@ -184,7 +184,7 @@ int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object
   if (param != NULL &&
       (param->kind == CODE_STRUCT || (param->kind == CODE_POINTERS && self->kind != NULL)))
     return argument_by_code(frame, index, object);
-  if (param != NULL && strcmp(param->code, "fn") == 0)
+  if (param != NULL && strcmp(param->code, "fn") == 0 && handle_is_function(self))
     return argument_callable(frame, index, object);
   if (param != NULL && (param->kind == CODE_PLAIN || param->kind == CODE_BYTES) &&
       handle_has_numbers(self))

@@ -23,7 +23,10 @@ PyObject *handle_array(Handle *self, PyObject *argument);
 PyObject *handle_pointer(Handle *self, PyObject *name);
 PyObject *handle_dir(PyObject *object, PyObject *none);
 
-/* Call the function that a handle points to. */
+/* Return true if the handle points to a function, whose type is known. Call it. */
+static inline int handle_is_function(const Handle *self) {
+  return self->type != NULL && self->type->how == C_FUNCTION;
+}
 PyObject *handle_call(PyObject *object, PyObject *args, PyObject *keywords);
 
 /* report_unraisable(error, function): call sys.unraisablehook. */
