@@ -44,6 +44,34 @@ DSO_INLINE int dso_take_structs(const dso_function *function, const dso_any *arg
   return dso_refuse_alignment(function, args, index, alignment, *out);
 }
 
+DSO_INLINE int dso_is_complex(const dso_any *value) {
+  const DLTensor *tensor = dso_tensor_of(value);
+  return tensor && tensor->dtype.code == DSO_DT_COMPLEX;
+}
+
+/* Pairs of floats of so many bits, or complex numbers, which have the same bytes. */
+DSO_INLINE int dso_take_pairs(const dso_function *function, const dso_any *args, int32_t index,
+                              int bits, void **out) {
+  if (dso_is_complex(&args[index]))
+    return dso_take_pointer(function, args, index, DSO_DT_COMPLEX, 2 * bits, out);
+  return dso_take_pointer(function, args, index, DSO_DT_FLOAT, bits, out);
+}
+
+/* A pointer to pointers: an array of them, which only a loader makes, or an address. */
+DSO_INLINE int dso_take_pointers(const dso_function *function, const dso_any *args, int32_t index,
+                                 void **out) {
+  const dso_any *value = &args[index];
+  const DLTensor *tensor = dso_tensor_of(value);
+  if (tensor && dso_is_on_cpu(tensor) && dso_has_dtype(tensor, DSO_DT_HANDLE, 64) &&
+      dso_is_contiguous(tensor))
+    *out = (void *)dso_address_of(tensor);
+  else if (value->type_index == DSO_OPAQUE_PTR) *out = value->v_ptr;
+  else if (value->type_index == DSO_NONE) *out = NULL;
+  else
+    return dso_refuse_type(function, args, index, "a list of arrays or handles, a handle or None");
+  return 0;
+}
+
 /* ---- Extents ---------------------------------------------------------------------------------
  * `x[n][4]`: the argument has at least n * 4 elements; `x[][4]`: it has whole rows of 4. They are
  * checked after all arguments were taken, since n may follow x. `item_size` is the size of a struct,

@@ -14,6 +14,8 @@ PACKAGES = {
     "SAMPLERATE": ("samplerate.h", "libsamplerate0-dev", "True"),
     "ZLIB": ("zlib.h", "zlib1g-dev", "True True"),
     "SQLITE": ("sqlite3.h", "libsqlite3-dev", "[['1', '2'], ['2', '4']]"),
+    "CJSON": ("cjson/cJSON.h", "libcjson-dev", "[1.5, 2.0, 3.0]"),
+    "EXPAT": ("expat.h", "libexpat1-dev", "['a', 'b']"),
 }
 
 

@@ -50,7 +50,9 @@ examples:
   packer export model.so --executor threads:4
   packer export --function "add=int(int)" -- -strange.so -name.c
 
-Source files: .c .cc .cpp .cxx .cu, LLVM IR (.ll .bc), objects and archives (.o .a); device code:
+Source files: .c .cc .cpp .cxx .cu, LLVM IR (.ll .bc), objects and archives (.o .a), assembler
+(.s .S) and Fortran (.f90 .f95 .f03 .f08), whose functions --function or --header declares; device
+code:
 .cl .ptx .cubin .fatbin .spv .clbin .hsaco. CC, CXX and NVCC name the compilers: CC="ccache gcc".
 
 A declaration is the C type of a function without its name; the packer.toml of `packer init` lists

@@ -13,23 +13,22 @@ from .c.token_reader import CSyntaxError
 from .c.tokens import tokens_of
 from .c.types import Function, Pointer, render
 from .declaration import FunctionDeclaration
-from .options import must_be_out
 
 
-def mended(name: str, function: Function, whole: FunctionDeclaration, scope: Scope) -> Any:
+def mended(
+    name: str, function: Function, whole: FunctionDeclaration, scope: Scope, is_called: bool
+) -> Any:
     """Return a declaration with other types where a type is unsupported; None if there is none.
 
     It is text, or a mapping if options are needed too.
     """
     codes, out = Codes(scope), list(whole.out)
-    is_called = function.is_variadic
     texts = []
     try:
         for declared in function.parameters:
             try:
-                code = codes.parameter(declared, declared.name in out)
+                codes.parameter(declared, declared.name in out)
                 texts.append(render(declared.type, declared.name))
-                out += [declared.name] if must_be_out(code) and declared.name not in out else []
             except UnsupportedError as error:
                 texts.append(_instead(error))
                 is_called |= error.is_converted

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .c_text import c_string, variable
-from .code import Scope, item_size, kind_of, split_extents, struct_of
+from .code import Scope, is_pairs, item_size, kind_of, split_extents, struct_of
 from .declaration import UNSIGNED, Declaration, Parameter
 
 
@@ -83,10 +83,16 @@ def take_lines(declaration: Declaration, scope: Scope) -> Iterator[str]:
             yield f"if (dso_take_strings(function, args, {k}, {least}, &a{i})) return -1;"
         elif extents or (struct_of(code) and base[0] in "*&"):
             what = "rows" if len(values) < len(extents) else "extents"
+            if is_pairs(code):
+                yield f"if (dso_is_complex(&args[{k}])) {{"
+                if values[1:]:
+                    yield from _check_lines(what, k, 1, values[:-1])
+                yield "} else"
             yield from _check_lines(what, k, item_size(code, scope), values)
 
 
 def _check_lines(what: str, k: int, size: int, values: list[str]) -> Iterator[str]:
+    """Compare the extents of an argument: one statement of C."""
     given = f"function, args, {k}, {size}"
     if not values:
         yield f"if (dso_check_{what}({given}, NULL, 0)) return -1;"

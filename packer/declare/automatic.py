@@ -26,6 +26,7 @@ _INTERNAL = re.compile(
 )
 _ALIAS = re.compile(r"__attribute__\s*\(\(.*\b(alias|ifunc)(__)?\s*\(", re.DOTALL)  # no body
 _LABEL = re.compile(r'\)\s*_*asm_*\s*\(\s*"([^"]*)"\s*\)')
+_WARNED = re.compile(r"\(\(\s*(?:__)?(warning|error|unavailable)(?:__)?\s*\(")
 _NO_NAME = {*RESERVED, "decltype"}  # words before parentheses
 _NEITHER = {*RESERVED, "main", "operator", "_Static_assert"}
 
@@ -75,7 +76,7 @@ def functions_declared(
     reader = _Reader(scope, module, changes, is_called=True)
     for chunk in () if only else scope.chunks:
         if is_own(chunk) and _may_declare(chunk):
-            reader.add(chunk, _cpp_reason(chunk, scope))
+            reader.add(chunk, _cpp_reason(chunk, scope) or _warned_reason(chunk))
     return reader.result()
 
 
@@ -96,6 +97,13 @@ def _cpp_reason(chunk: Chunk, scope: Scope) -> str:
     if not scope.is_cpp or chunk.is_c or re.match(r'extern\s*"C"', chunk.text):
         return ""
     return f'extern "C" is missing: write extern "C" {" ".join(chunk.text.split())[:60]}'
+
+
+def _warned_reason(chunk: Chunk) -> str:
+    """Return why a function is left out whose calls compilers report; empty for others."""
+    match = _WARNED.search(chunk.text)
+    what = "compilers report each call of it, by its attribute"
+    return f"{what} {match[1]!r}" if match else ""
 
 
 def _label_reason(chunk: Chunk, labels: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from .c.check import checked, fits
 from .c.code import Codes
 from .c.numbers import UnsupportedError
 from .c.parser import CSyntaxError, parse_function_type
-from .c.prototype import is_packed, results_of
+from .c.prototype import in_double, is_packed, results_of
 from .c.scope import Scope
 from .c.types import Function, parameter_text, render
 from .declaration import AUTO, SIGNED, UNSIGNED, Declaration, FunctionDeclaration, Parameter
@@ -95,6 +95,7 @@ class FunctionReader:
         self.name = name
         self.scope = scope
         self.where = f"function {name!r}"
+        self.is_converted = False  # the compiler converts numbers in its call
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self.refuse("not a symbol name, expected letters, digits, '_', '.' and '$'")
         if name in _OWN_NAMES or name.startswith(OWN_PREFIXES):
@@ -141,9 +142,8 @@ class FunctionReader:
                 self.where = f"function {self.name!r}: parameter {index + 1} {declared.name!r}"
                 what = local.spelling or f"a {local.kind} without a name"
                 self.refuse(f"{what} is declared by the parameter; declare it before the function")
-        return self.typed(
-            whole._replace(out=whole.out or results_of(function, self.scope)), function
-        )
+        whole = whole._replace(out=whole.out or results_of(function, self.scope))
+        return self.typed(whole, function)
 
     def parsed(self, text: str) -> Function:
         """Parse the text of a declaration."""
@@ -167,6 +167,9 @@ class FunctionReader:
         if (count := len(function.parameters)) > _MAX_PARAMETERS:
             self.refuse(f"{count} parameters, expected at most {_MAX_PARAMETERS}; pass a struct")
         scope = self.scope or Scope()
+        if scope.has_text and (converted := in_double(function, scope)) != function:
+            whole, function, text = whole._replace(symbol=whole.symbol or self.name), converted, ""
+            self.is_converted = True
         codes = Codes(scope)
         named = tuple(
             p._replace(name=p.name or f"arg{i}") for i, p in enumerate(function.parameters)
@@ -250,7 +253,8 @@ class FunctionReader:
 
     def advice(self, function: Function, whole: FunctionDeclaration) -> str:
         """Say what to declare instead, if that is right for the function that the source has."""
-        given = mended(self.name, function, whole, self.scope or Scope())
+        is_called = function.is_variadic or self.is_converted
+        given = mended(self.name, function, whole, self.scope or Scope(), is_called)
         if given is None or not self.works(given, whole.symbol):
             return "export a function of supported types that calls it"
         if isinstance(given, str):

@@ -102,7 +102,8 @@ def _trampoline(
 
 def result_kind(callback: Callback, scope: Scope) -> Kind:
     """Return how the result of a callback is passed."""
-    is_pointer = callback.result[0] in "*&"  # a tensor would be released before C code reads it
+    # A tensor or text would be released before C code reads it.
+    is_pointer = callback.result[0] in "*&" or callback.result == "str"
     return kind_of("@void" if is_pointer else callback.result, scope)
 
 

@@ -87,6 +87,11 @@ def split_extents(code: str) -> tuple[str, tuple[str, ...]]:
     return base, tuple(re.findall(r"\[([^\]]*)\]", code))
 
 
+def is_pairs(code: str) -> bool:
+    """Return True for pairs of floats, which are complex numbers too: ``*f64[n][2]``."""
+    return code[1:4] in ("f32", "f64") and code.endswith("][2]")
+
+
 def struct_of(code: str) -> str:
     """Return the name of the struct in ``{s}``, ``*{s}`` or ``&{s}[n]``; empty if there is none."""
     match = re.match(r"[*&]?\{(.*)\}", code)
@@ -96,6 +101,9 @@ def struct_of(code: str) -> str:
 def kind_of(code: str, scope: Scope) -> Kind:
     """Return how a value of this code is passed; extents are checked separately."""
     base, _ = split_extents(code)
+    if is_pairs(code):
+        made = _pointer(base, scope)
+        return made._replace(take="pairs", options=(base[2:],), header="glue_buffer.h")
     if base[0] == "{":
         name, spelling = scope.names[base[1:-1]], scope.structs[base[1:-1]].spelling
         take = name.removeprefix("dso_")
@@ -111,6 +119,8 @@ def _pointer(code: str, scope: Scope) -> Kind:
     also_bytes = "DSO_ALSO_BYTES" if mark == "&" else "DSO_TENSOR_ONLY"
     if mark == "@":
         return made._replace(spelling=f"{pointee} *")
+    if pointee[0] in "*&@":
+        return made._replace(take="pointers", header="glue_buffer.h")
     if struct_of(code):
         struct, also = scope.structs[struct_of(code)], "DSO_ALSO_ADDRESS"
         also = f"{also} | DSO_ALSO_BYTES" if mark == "&" else also

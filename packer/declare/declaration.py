@@ -120,6 +120,7 @@ class Aggregate(NamedTuple):
     alignment: int  # in bytes
     members: tuple[Member, ...]
     conditions: tuple[str, ...]  # the constant expressions that the compiler confirms
+    aliases: tuple[str, ...] = ()  # typedefs of a type that has a tag
 
 
 class Callback(NamedTuple):

@@ -74,6 +74,8 @@ def _parameter(code: str) -> dict[str, Any]:
         return _type("Optional", _type("ffi.Function"))
     if base[0] == "@":
         return _type("Optional", _type("void*"))
+    if base[0] in "*&" and base[1] in "*&@":
+        return _type("Optional", _type("void*"))
     if base[0] in "*&":
         tensor = _union(_TENSOR, *_also(base))
         return tensor if all(extents) and extents else _type("Optional", tensor)

@@ -93,26 +93,13 @@ def _out(declaration: Declaration) -> str:
             return f"out {name!r}: listed twice; remove one"
         parameter = by_name[name]
         value = parameter.code[1:]
-        is_value = value in NUMBERS or value[:1] in ("{", "@") or value in ("str", "*void")
+        is_value = value in NUMBERS or value[:1] in ("{", "@", "*", "&") or value == "str"
         if parameter.code[0] != "*" or not is_value or value.endswith("]"):
             return (
                 f"out {name!r}: {parameter.type_text}, expected a pointer to one number, struct or"
                 f" handle, such as 'double *{name}'"
             )
-    names = [p.name for p in declaration.parameters if must_be_out(p.code)]
-    if missing := [name for name in names if name not in declaration.out]:
-        out = ", ".join(map(_quoted, [*declaration.out, *missing]))
-        return (
-            f"parameter {missing[0]!r}: a pointer to a pointer, expected one that the function"
-            f" writes; declare it so: {{ declaration = {_quoted(declaration.text)},"
-            f" out = [{out}] }}"
-        )
     return ""
-
-
-def must_be_out(code: str) -> bool:
-    """Return True for the code of a pointer that only a result can be passed to."""
-    return code[0] == "*" and (code[1] in "@*" or code == "*str")
 
 
 def _errno(declaration: Declaration) -> str:

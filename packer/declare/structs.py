@@ -39,7 +39,7 @@ def _by_value(declaration: Declaration) -> set[str]:
     codes = [p.code for p in declaration.passed] + [declaration.result]
     codes += [p.code for p in declaration.returned]
     for callback in declaration.callbacks:
-        codes += [p.code for p in callback.parameters]
+        codes += [callback.result, *(p.code for p in callback.parameters)]
     names = {struct_of(code) for code in codes if code[0] == "{"}
     for struct in reversed(declaration.structs):
         if struct.name in names:
@@ -91,7 +91,13 @@ def _take_value(
         options = ", ".join([given, *kind.options, "&value"])
         yield f"{indent}{{"
         yield from (f"{indent}  {line}" for line in variable(kind.local, "value"))
-        yield f"{indent}  if (dso_take_{kind.take}({options})) return -1;"
+        is_address = kind.c_type[-1] == "*" and kind.take != "address"
+        if is_address:
+            _, items, index = place
+            address = f"({kind.local}){items}[{index}].v_ptr"
+            yield f"{indent}  if ({items}[{index}].type_index == DSO_OPAQUE_PTR) value = {address};"
+        other = "else " if is_address else ""
+        yield f"{indent}  {other}if (dso_take_{kind.take}({options})) return -1;"
         cast = f"({kind.c_type})" if kind.local != kind.c_type else ""
         yield f"{indent}  {target} = {cast}value;"
         yield f"{indent}}}"
@@ -130,7 +136,9 @@ def _give_value(
     """Store one field, or the items of an array in it."""
     indent = "  " * depth
     if not extents:
-        yield f"{indent}if (!status) status = dso_give_{kind.give}({result}, {value});"
+        # Bytes that a struct points to may have no NUL.
+        give = "address" if kind.c_type == "char *" else kind.give
+        yield f"{indent}if (!status) status = dso_give_{give}({result}, {value});"
         return
     size, i, items = extents[0], f"i{depth}", f"items{depth}"
     yield f"{indent}{{"

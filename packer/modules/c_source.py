@@ -20,7 +20,7 @@ from ..declare.redeclaration import redeclarations
 from ..files.arguments import list_of
 from ..files.shipped import headers
 from ..toolchain.compilation import END_OF_SOURCE
-from ..toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
+from ..toolchain.compiler import C_LANGUAGES, LANGUAGE_OF_SUFFIX
 from ..toolchain.preprocess import preprocess
 from .host import CodeFile, HostModule, library_names
 
@@ -125,8 +125,8 @@ class CSourceModule(HostModule):
     ) -> None:
         self.path = _as_path(source_or_path)
         self.fmt = fmt or LANGUAGE_OF_SUFFIX.get(self.path.suffix if self.path else "", "c")
-        if self.fmt not in SOURCE_LANGUAGES:
-            raise ValueError(f"unknown fmt {self.fmt!r}; known: {', '.join(SOURCE_LANGUAGES)}")
+        if self.fmt not in C_LANGUAGES:
+            raise ValueError(f"unknown fmt {self.fmt!r}; known: {', '.join(C_LANGUAGES)}")
         self.code = _read(self.path) if self.path else os.fsencode(source_or_path)
         self.options = compiler_options(include, define, options)
         self.libraries = library_names(libraries)

@@ -1,4 +1,4 @@
-"""StaticLibraryModule: an object file or archive that is linked unchanged, or one per level."""
+"""StaticLibraryModule: code that packer does not read: objects, archives, assembler, Fortran."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ..declare.c_type import parse_functions
 from ..elf.archive import MAGIC, THIN_MAGIC
 from ..elf.object_check import BITCODE, check_objects
 from ..elf.safe_calls import safe_calls
+from ..toolchain.compiler import C_LANGUAGES, LANGUAGE_OF_SUFFIX
 from .host import CodeFile, HostModule
 
 if TYPE_CHECKING:
@@ -29,14 +30,15 @@ _MAGICS = {b"\x7fELF": "o", MAGIC: "a", THIN_MAGIC: "a"}
 
 
 class StaticLibraryModule(HostModule):
-    """Compiled host code: ``.o`` or ``.a``, position-independent.
+    """Compiled host code: ``.o`` or ``.a``, position-independent; or assembler and Fortran.
 
     Parameters
     ----------
     path_to_o_or_a : path, or mapping of str to path
-        The file; read at export. All members of an archive become part of the library. A mapping
-        has a file for each level of processors, by its name: ``{"x86-64-v2": "fast-v2.a",
-        "x86-64-v3": "fast-v3.a"}``, for an export with levels (``Build(cpu=)``). All
+        The file; read at export. Assembler (``.s``, ``.S``) and Fortran (``.f90``, ``.f95``,
+        ``.f03``, ``.f08``) are compiled. All members of an archive become part of the library. A
+        mapping has a file for each level of processors, by its name: ``{"x86-64-v2":
+        "fast-v2.a", "x86-64-v3": "fast-v3.a"}``, for an export with levels (``Build(cpu=)``). All
         define the same functions. A level without a file has that of the next lower one.
     functions : mapping of str to str or FunctionDeclaration, or sequence of str
         As for `CSourceModule`; these declarations are not checked against the code. Functions
@@ -65,7 +67,7 @@ class StaticLibraryModule(HostModule):
         if not given:
             raise ExportError("no file, expected one for each level", module=self.type_key)
         self._levels = {name: Path(path).absolute() for name, path in given.items()}
-        suffixes = [_suffix_of(_head(path), str(path)) for path in self._levels.values()]
+        suffixes = [_language_of(path) for path in self._levels.values()]
         self.path, self.suffix = next(iter(self._levels.values())), suffixes[0]
         self._data: memoryview | None = None
         self.functions = parse_functions(functions, module=repr(self), entry="main")
@@ -81,7 +83,8 @@ class StaticLibraryModule(HostModule):
 
     def function_names(self) -> list[str]:
         """Return the declared functions, and the ones the file defines as ``__tvm_ffi_<f>``."""
-        return [*super().function_names(), *(safe_calls(self.path) if self._data is None else ())]
+        is_object = self._data is None and self.suffix in _MAGICS.values()
+        return [*super().function_names(), *(safe_calls(self.path) if is_object else ())]
 
     def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
         """Write a copy of the file."""
@@ -100,7 +103,8 @@ class StaticLibraryModule(HostModule):
         """
         del object_format
         self._refuse_several()
-        if self._data is None:
+        is_source = self.suffix not in _MAGICS.values()
+        if self._data is None and not is_source:
             check_objects([self.path], target)
             if _head(self.path) == THIN_MAGIC:
                 return CodeFile(self.path, self.suffix, is_checked=True, name=self.path.name)
@@ -110,7 +114,7 @@ class StaticLibraryModule(HostModule):
         except OSError as error:
             text = f"{self.path}: cannot be copied for the linker: {error.strerror}"
             raise ExportError(text, module=self.type_key, path=str(self.path)) from error
-        is_checked = self._data is None
+        is_checked = self._data is None and not is_source
         return CodeFile(path, self.suffix, is_checked=is_checked, name=self.path.name)
 
     def write_levels(
@@ -135,7 +139,7 @@ class StaticLibraryModule(HostModule):
             raise ExportError(f"{text}; found {', '.join(self._levels)}", module=self.type_key)
         made, path = self._copied(), self._levels[name]
         made._levels = {"": path}
-        made.path, made.suffix = path, _suffix_of(_head(path), str(path))
+        made.path, made.suffix = path, _language_of(path)
         return made
 
     def input_files(self) -> Sequence[Path]:
@@ -159,6 +163,12 @@ def _head(path: Path) -> bytes:
     except OSError as error:
         text = f"{path}: cannot be read as an object or archive: {error.strerror}"
         raise ExportError(text, module="static_library", path=str(path)) from error
+
+
+def _language_of(path: Path) -> str:
+    """Return the language of a file that is compiled, or the suffix of an object or archive."""
+    head, language = _head(path), LANGUAGE_OF_SUFFIX.get(path.suffix, "c")
+    return language if language not in C_LANGUAGES else _suffix_of(head, str(path))
 
 
 def _suffix_of(head: bytes, path: str) -> str:

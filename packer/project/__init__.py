@@ -197,7 +197,7 @@ def project_of_sources(
         chosen = tuple(name for name, declaration in given.items() if _is_found(declaration))
         added = tuple(inputs.add(path) for path in headers)
         declared = Headers(added, () if EVERY in chosen else chosen, tuple(header_filter))
-        changes = {name: given[name] for name in given if name not in chosen}
+        changes = {name: own for name, own in given.items() if own != AUTO}
         made = host_module(sources, changes, options=options, headers=declared, constants=constants)
         modules.append(made)
     elif sources:

@@ -24,7 +24,7 @@ from ..declare.redeclaration import redeclarations
 from ..files.text import path_error, shown_path
 from ..modules.c_source import CSourceModule
 from ..modules.host import library_names
-from ..toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
+from ..toolchain.compiler import C_LANGUAGES, LANGUAGE_OF_SUFFIX
 from .inputs import read_bytes, read_text
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from ..target import Target
 
 
-COMPILED = SOURCE_LANGUAGES
+COMPILED = C_LANGUAGES
 HOST_KINDS = (*COMPILED, "llvm", "static_library")
 # Which file gets a declaration that no LLVM file defines: first one whose compiler checks it.
 _RANK: dict[str, int] = {**dict.fromkeys(COMPILED, 0), "static_library": 1, "llvm": 2}
 _KIND_OF_SUFFIX = {
-    **LANGUAGE_OF_SUFFIX,
+    **{s: kind if kind in COMPILED else "static_library" for s, kind in LANGUAGE_OF_SUFFIX.items()},
     **dict.fromkeys((".ll", ".bc"), "llvm"),
     **dict.fromkeys((".o", ".a"), "static_library"),
 }

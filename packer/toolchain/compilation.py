@@ -21,6 +21,7 @@ _START, _PRIVATE = Path("/start"), Path("/start/private")
 # In a source, generated text may follow this.
 END_OF_SOURCE = b"\n/* end of the source */\n"
 LANGUAGE_OPTIONS: dict[Language, str] = {"c": "c", "cc": "c++", "cu": "cu"}
+LANGUAGE_OPTIONS |= {"s": "assembler-with-cpp", "f90": "f95"}
 
 
 class Compilation(NamedTuple):
@@ -171,6 +172,9 @@ def _compile_command(
         if beside := os.path.dirname(job.name):
             prefixes[f"{beside}/"] = ""
         fixed = compile_options(job.output.name, start, prefixes, job.options, is_clang=clang)
+        if job.language == "f90":  # without C's macros; module files are private, too
+            fixed = [word for word in fixed if not word.startswith(("-D", "-Wno-"))]
+            fixed += ["-J", folder]
         defaults, options = ["-O2", "-fPIC", *fixed], [*job.options]
     return [
         *compiler,

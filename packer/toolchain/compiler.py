@@ -17,16 +17,19 @@ from .cuda import find_installed
 from .outcome import ending, failure
 from .process import run
 
-Language = Literal["c", "cc", "cu", "link"]
+Language = Literal["c", "cc", "cu", "s", "f90", "link"]
 # Finds the compiler for a language: the first words of a command.
 Compilers = Callable[[Language], tuple[str, ...]]
 
-# The languages of sources, and the language of each suffix.
-SOURCE_LANGUAGES: tuple[Language, ...] = ("c", "cc", "cu")
+# The languages of sources, those whose declarations packer reads, and the language of each suffix.
+C_LANGUAGES: tuple[Language, ...] = ("c", "cc", "cu")
+SOURCE_LANGUAGES: tuple[Language, ...] = (*C_LANGUAGES, "s", "f90")
 LANGUAGE_OF_SUFFIX: dict[str, Language] = {
     ".c": "c",
     **dict.fromkeys((".cc", ".cpp", ".cxx", ".C"), "cc"),
     ".cu": "cu",
+    **dict.fromkeys((".s", ".S"), "s"),
+    **dict.fromkeys((".f90", ".f95", ".f03", ".f08"), "f90"),
 }
 
 # language -> the variables that name its compiler, the programs that are searched, what to install.
@@ -36,6 +39,8 @@ LANGUAGE_OF_SUFFIX: dict[str, Language] = {
 _COMPILERS: dict[Language, tuple[tuple[str, ...], tuple[str, ...], str]] = {
     "c": (("CC",), ("gcc", "clang", "cc"), "a C compiler, such as gcc,"),
     "cc": (("CXX",), ("g++", "clang++", "c++"), "a C++ compiler, such as g++,"),
+    "s": (("CC",), ("gcc", "clang", "cc"), "a C compiler, such as gcc,"),
+    "f90": (("FC",), ("gfortran", "flang-new", "flang"), "a Fortran compiler, such as gfortran,"),
     "cu": (("NVCC",), ("nvcc",), "the CUDA toolkit or PyPI's nvidia-cuda-nvcc,"),
     "link": (
         ("CXX", "CC"),

@@ -29,6 +29,9 @@ from .process import run
 Command = tuple[str, ...]
 
 
+_DRIVERS = {"c": ("gcc",), "cc": ("g++",), "link": ("g++", "gcc"), "f90": ("gfortran",)}
+
+
 def find_cross_compiler(target: Target, language: Language) -> Command:
     """Find a compiler for a target; return the first words of a command.
 
@@ -36,6 +39,7 @@ def find_cross_compiler(target: Target, language: Language) -> Command:
     """
     if language == "cu":
         return find_compiler("cu")
+    language = "c" if language == "s" else language
     if named := named_compiler(language):
         return _with_target(*named, target, language)
     if language == "cc" and (named := named_compiler("c")):
@@ -127,7 +131,7 @@ def _gcc(target: Target, language: Language) -> Command | None:
     if target.version:
         return None
     for name in dict.fromkeys((target.triple, target.gnu, target.llvm)):
-        for driver in {"c": ("gcc",), "cc": ("g++",), "link": ("g++", "gcc")}[language]:
+        for driver in _DRIVERS[language]:
             if path := shutil.which(f"{name}-{driver}"):
                 return (os.path.abspath(path),)
     return None
@@ -135,17 +139,17 @@ def _gcc(target: Target, language: Language) -> Command | None:
 
 def _zig(target: Target, language: Language) -> Command | None:
     driver = "cc" if language == "c" else "c++"
-    spec = find_spec("ziglang")
+    spec = find_spec("ziglang") if language != "f90" else None
     if spec is not None and spec.origin is not None:
         path: str | None = os.path.join(os.path.dirname(spec.origin), "zig")
     else:
-        path = shutil.which("zig")
+        path = shutil.which("zig") if language != "f90" else None
     return (os.path.abspath(path), driver, "-target", target.zig) if path else None
 
 
 def _clang(target: Target, language: Language) -> Command | None:
     path = shutil.which("clang" if language == "c" else "clang++")
-    if path is None or shutil.which("ld.lld") is None or target.version:
+    if path is None or shutil.which("ld.lld") is None or target.version or language == "f90":
         return None
     command = _clang_command((os.path.abspath(path),), target, language)
     return command if _has_library(command) else None

@@ -110,7 +110,7 @@ def tar(
 
 
 def _as_object(path: Path, folder: Path, options: Sequence[str] | None, cc: Cc) -> Path:
-    if path.suffix not in (*LANGUAGE_OF_SUFFIX, ".s"):
+    if path.suffix not in LANGUAGE_OF_SUFFIX:
         return path
     made = folder / f"{path.stem}.o"
     create_object(made, path, options, cc)

@@ -9,6 +9,7 @@ from typing import Any, Final, Self, TypeVar, final
 
 from .error import BlobFormatError
 from .module import Module
+from .structs.record import Types
 
 T = TypeVar("T")
 
@@ -537,11 +538,16 @@ class Graph:
     def time(self, rounds: int, /) -> list[tuple[str, str, float]]:
         """Run the bound graph; return name, function and mean seconds of each operator."""
 
-def handle_at(function: Function, address: int, kind: str | None, /) -> Handle | None:
+def handle_at(
+    function: Function, address: int, kind: str | None, is_const: bool = False, /
+) -> Handle | None:
     """Return a Handle that releases nothing, or None for the address 0.
 
     It keeps the library of `function` open.
     """
+
+def handle_new(model: object, name: str, /) -> Handle | None:
+    """Return a Handle of zeroed memory for a type by its name, or None if it is not known yet."""
 
 def handle_allocate(library: object, owner: object, type: CType, /) -> Handle:
     """Return a Handle of zeroed memory for a value of a type, which it frees."""
@@ -549,8 +555,14 @@ def handle_allocate(library: object, owner: object, type: CType, /) -> Handle:
 def handle_types_match(one: Handle, other: Handle, /) -> bool:
     """Return True if two handles are of the same library."""
 
-def c_types(library: object, /) -> dict[str, CType]:
+def c_types(library: object, /) -> Types:
     """Return the types of a library, by the kind of a handle."""
+
+def report_unraisable(error: BaseException, function: object, /) -> None:
+    """Report an exception of a function that C code called."""
+
+def c_value(handle: Handle, type: CType, data: bytes, /) -> Any:
+    """Return a value of C, whose pointers belong to a handle."""
 
 def c_type_of(handle: Handle, /) -> CType:
     """Return the type of what a handle points to; raise TypeError if it is unknown."""

@@ -199,7 +199,9 @@ class Constants(Mapping[str, "Value | type[IntEnum]"]):
     def __getattr__(self, name: str) -> Value | type[IntEnum]:
         if name.startswith("__"):  # of Python's protocols
             raise AttributeError(name)
-        return self[name]
+        value = self[name]
+        self.__dict__.setdefault(name, value)  # the next access finds it here
+        return value
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys(name for part in self._parts for name in part))

@@ -380,11 +380,16 @@ class Module:
         BlobFormatError
             The record is malformed; another program wrote or changed it.
         """
+        version, known = self.__dict__.get("_constants", (None, None))
+        if version == _tree_version and known is not None:
+            return known  # type: ignore[no-any-return]
         from .constants import Constants
 
         nodes = list(preorder(self))
         left_out = {name: why for m in nodes for name, why in m.own_left_out.items()}
-        return Constants((own for m in nodes if (own := m.own_constants)), left_out)
+        found = Constants((own for m in nodes if (own := m.own_constants)), left_out)
+        self.__dict__["_constants"] = (_tree_version, found)
+        return found
 
     @property
     def globals(self) -> Globals:

@@ -39,6 +39,8 @@ def annotation_of(code: str) -> Any:
 
 
 def _pointer(target: str) -> str:
+    if target[:1] in ("*", "&", "@"):
+        return "list of pointers"
     if target[:1] == "{":
         return f"{target.strip('{}')} struct"
     if target in ("void", "char"):

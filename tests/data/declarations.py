@@ -24,6 +24,7 @@ union number { int32_t i; float f; };
 struct shape { double side; double (*area)(double); };
 typedef struct counter counter;
 typedef int (*visit)(const char *name, int value);
+typedef double (*real_function)(double);
 """
 PRELUDE = (
     """\
@@ -46,6 +47,7 @@ PRELUDE = (
     + """
 struct counter { int value, step; };
 #define SQUARE(x) ((x) * (x))
+static double square_of(double side) { return side * side; }
 static inline int cube(int x) { return x * x * x; }
 """
 )
@@ -211,8 +213,6 @@ NUMBERS = [
         "root(2.25)",
         "1.5",
         "float(lib.root(2.25))",
-        {"symbol": "root", "declaration": "double(double x)"},
-        refused="long double",
     ),
     Row(
         "__int128 wide(__int128 n)",
@@ -467,11 +467,23 @@ OUT = [
     Row(
         "int set_pair(int **pair)",
         "static int values[] = {4, 2}; *pair = values; return 2;",
-        "set_first()",
-        "(2, 4)",
-        "",
-        {"declaration": "int(int *first)", "name": "set_first", "out": ["first"]},
-        refused="a pointer to a pointer",
+        "n, p = set_pair(); (n, p.array(2)[:] if p else [])",
+        "(2, [4, 2])",
+        "p = ffi.new('int **'); n = lib.set_pair(p); (n, ffi.unpack(p[0], n))",
+        {"out": ["pair"]},
+    ),
+    Row(
+        "double diagonal(double **rows, int n)",
+        "double sum = 0; for (int i = 0; i < n; i++) sum += rows[i][i]; return sum;",
+        "diagonal([np.array([1.0, 2.0]), np.array([3.0, 4.0])], 2)",
+        "5.0",
+        "rows = [ffi.new('double[]', r) for r in ([1, 2], [3, 4])]; lib.diagonal(rows, 2)",
+    ),
+    Row(
+        "long sum_at(_Atomic(long) *p, int n)",
+        "long sum = 0; while (n--) sum += p[n]; return sum;",
+        "sum_at(np.array([40, 2]), 2)",
+        "42",
     ),
 ]
 
@@ -547,21 +559,23 @@ STRUCTS = [
     Row(
         "double area(struct shape s)",
         "return s.area(s.side);",
-        "area_of(3)",
+        "area((3, squares()))",
         "9.0",
-        "",
-        {"declaration": "double(double side)", "name": "area_of"},
-        refused="function pointer",
+        "lib.area(ffi.new('struct shape *', (3, lib.squares()))[0])",
+    ),
+    Row(
+        "real_function squares(void)",
+        "return square_of;",
+        "squares()(3)",
+        "9.0",
+        "lib.squares()(3)",
     ),
 ]
 
 # Functions that the rows above declare instead of one that is refused.
 INSTEAD = """
-int set_first(int *first) { int *pair, n = set_pair(&pair); *first = pair[0]; return n; }
 int as_int_of(float f) { union number u = {.f = f}; return as_int(u); }
 unsigned low_of(unsigned bits) { struct flags f = {bits & 7, bits >> 3}; return low(f); }
-static double square_of(double side) { return side * side; }
-double area_of(double side) { struct shape s = {side, square_of}; return area(s); }
 """
 
 HANDLES = [

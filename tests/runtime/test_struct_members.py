@@ -167,7 +167,7 @@ REFUSED = {
     "no array": (TypeError, "expected an array, which has a length"),
     "pointer": (TypeError, "expected a member that is a pointer, found 'value'"),
     "count": (ValueError, "array: expected a number of items of at least 0, found -1"),
-    "code": (TypeError, "member 'compare': expected a value of type fn"),
+    "code": (TypeError, "member 'compare': expected a value of type .fn"),
     "by value": (TypeError, "expected a handle 'point', found a handle 'node'"),
     "closed": (ValueError, "member 'next': expected an open handle"),
 }
@@ -203,7 +203,7 @@ def test_wrong_uses_are_refused(model: Any, what: str) -> None:
         "no array": lambda: len(node),
         "pointer": lambda: node.pointer("value"),
         "count": lambda: node.array(-1),
-        "code": lambda: setattr(node, "compare", print),
+        "code": lambda: setattr(node, "compare", "x"),
         "by value": lambda: model["norm"](node),
         "closed": lambda: setattr(node, "next", closed),
     }

@@ -24,6 +24,7 @@ _LARGE = {
     ("__int128",): ("i128", 16, 16),
     ("__int128", "unsigned"): ("u128", 16, 16),
 }
+_NOT_PASSED = ("f16", "bf16", "c64", "c128", "i128", "u128")  # to functions by their address
 _INTERNAL = re.compile(r"__|_IO_")  # types of the C library, which only the library may read
 _OTHER_LAYOUT = re.compile(r"lign|ms_struct|storage_order|randomize_layout|no_unique_address")
 
@@ -35,7 +36,12 @@ def reached(function: Function, scope: Scope) -> tuple[Aggregate, ...]:
     """Return the structs and unions that a function's types lead to; none without a source."""
     if not scope.has_text or is_plain(function):
         return ()
-    return _units.setdefault(scope, Aggregates(scope)).reached(function)
+    return aggregates_of(scope).reached(function)
+
+
+def aggregates_of(scope: Scope) -> Aggregates:
+    """Return the structs and unions of a unit."""
+    return _units.setdefault(scope, Aggregates(scope))
 
 
 class Aggregates:
@@ -74,7 +80,7 @@ class Aggregates:
             if (known := self._made[name]) is None:
                 raise LayoutError(f"{spelling} contains itself, or has no known layout")
             return known
-        if not name or type_.members is None or _INTERNAL.match(name) or self._depth > _DEEPEST:
+        if not name or type_.members is None or self._depth > _DEEPEST:
             raise LayoutError(f"{spelling} has no known layout")
         self._made[name] = None  # while it is open
         self._depth += 1
@@ -125,7 +131,7 @@ class Aggregates:
         """Return the code of a pointer; the layout of its target is computed later."""
         found = self.scope.resolved(type_.target)
         if isinstance(found, Function):
-            return "fn"
+            return self.function(found)
         if isinstance(found, Array):
             return "*void"
         mark = "&" if "const" in found.quals else "*"
@@ -143,6 +149,30 @@ class Aggregates:
         except LayoutError:
             return f"{mark}void"
         return "str" if code == "char" and mark == "&" else f"{mark}{code}"
+
+    def function(self, type_: Function) -> str:
+        """Return the code of a pointer to a function: ``*fn(i32,*{node})f64``, or ``fn``."""
+        try:
+            codes = [self._passed(p.type) for p in type_.parameters]
+            result = self._passed(type_.result, is_result=True)
+        except LayoutError:
+            return "fn"
+        return "fn" if type_.is_variadic else f"*fn({','.join(codes)}){result}"
+
+    def _passed(self, type_: CType, is_result: bool = False) -> str:
+        """Return the code of what a function pointer's function takes or returns."""
+        found = self.scope.resolved(type_)
+        if isinstance(found, (Array, Pointer)):
+            pointer = found if isinstance(found, Pointer) else Pointer(found.item)
+            return re.sub(r"@([\w$]+)", r"*{\1}", self._pointer(pointer, "", ""))
+        if isinstance(found, Function):
+            return self.function(found)
+        if is_result and isinstance(found, Named) and number_code(found.words) == "void":
+            return "void"
+        code = self._number(found)[0]
+        if code in _NOT_PASSED:
+            raise LayoutError("a type that no pointer to a function passes")
+        return code
 
 
 class _Layout:
@@ -173,7 +203,10 @@ class _Layout:
             if not m.width
         ]
         kind, members = self.type.kind, tuple(self.members)
-        return Aggregate(kind, self.name, size, self.alignment, members, tuple(conditions))
+        tag = self.type.tag if self.type.tag == self.name else ""
+        aliases = tuple(self.unit.scope.typedefs_of(kind, tag)) if tag else ()
+        made = Aggregate(kind, self.name, size, self.alignment, members, tuple(conditions))
+        return made._replace(aliases=aliases)
 
     def add(self, member: Declared) -> None:
         is_other = "lign" in member.attributes or "packed" in member.attributes
@@ -237,7 +270,8 @@ def _tags(type_: CType, scope: Scope, depth: int = 0) -> Iterator[Tagged]:
     if depth > _DEEPEST:
         return
     if isinstance(found, Tagged):
-        if found.kind != "enum" and found.name and found.members is not None:
+        is_known = found.kind != "enum" and found.name and found.members is not None
+        if is_known and not _INTERNAL.match(found.name):
             yield found
     elif isinstance(found, Pointer):
         yield from _tags(found.target, scope, depth + 1)

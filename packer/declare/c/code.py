@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..declaration import Callback, Parameter, Struct
+from .aggregate import aggregates_of
 from .layout import LayoutError, extents_of, is_natural, layout_of
 from .numbers import (
     CONVERTED,
@@ -38,8 +39,12 @@ class Codes:
         found = self.scope.resolved(type_)
         if not isinstance(found, Pointer):
             return self.value(found, type_, "")
-        if isinstance(self.scope.resolved(found.target), Pointer):
+        target = self.scope.resolved(found.target)
+        if isinstance(target, Pointer):
             return self._pointers(found)
+        if isinstance(target, Function):
+            code = aggregates_of(self.scope).function(target)
+            return "*void" if code == "fn" else code
         code = self._pointer(found, "")
         is_const = code[0] == "&"
         if is_const and code != "&void":
@@ -83,15 +88,13 @@ class Codes:
         if not isinstance(type_, Named):
             raise UnsupportedError(f"a value of type {render(type_)}", f"void *{name}")
         code = number_code(type_.words)
-        if "_Atomic" in type_.quals:
-            raise UnsupportedError("an atomic type", render(type_._replace(quals=()), name))
         if code == "tensor":
             raise UnsupportedError("a struct by value", f"DLTensor *{name}")
         if code is not None:
             return code
         text = render(written, "").removeprefix("const ")
         if text in ("va_list", "__builtin_va_list", "__gnuc_va_list"):
-            raise UnsupportedError("a list of a variable number of arguments", f"void *{name}")
+            raise UnsupportedError(f"{text}, arguments that only C code can list", f"void *{name}")
         if instead := CONVERTED.get(tuple(sorted(w for w in type_.words if w != "int"))):
             raise UnsupportedError(text, f"{instead} {name}".strip(), is_converted=True)
         raise unknown(text, name)
@@ -111,9 +114,6 @@ class Codes:
             raise UnsupportedError(f"a struct by value: {error}", pointer) from None
         if not is_natural(struct, self.structs):
             raise UnsupportedError(f"{type_.spelling}, a packed struct by value", pointer)
-        if any(field.code[0] in "*&@" or field.code == "str" for field in struct.fields):
-            what = "a function pointer" if "@function" in str(struct.fields) else "pointers"
-            raise UnsupportedError(f"{type_.spelling}, a struct with {what} by value", pointer)
         if (count := len(struct.fields)) > _MOST_FIELDS:
             text = f"{type_.spelling}, a struct of {count} fields by value, at most {_MOST_FIELDS}"
             raise UnsupportedError(text, pointer)
@@ -206,8 +206,6 @@ class Codes:
                 return f"@{target.name}"
         assert isinstance(target, Named)
         code = number_code(target.words)
-        if "_Atomic" in target.quals:
-            raise UnsupportedError("a pointer to an atomic type", f"void *{name}")
         if code == "status":
             raise UnsupportedError("dso_status is only a result type", f"int *{name}")
         if code == "tensor":
@@ -226,17 +224,18 @@ class Codes:
         raise UnsupportedError(f"unknown type {text!r}", f"struct {text} *{name}")
 
     def _second_level(self, type_: Pointer, target: Pointer, name: str, is_out: bool) -> str:
-        """Return the code of a pointer to a pointer: an array of text, or a result."""
-        inner = self._pointer(target, "")
-        if inner in ("str", "*char") and not is_out:
-            return "strs"
+        """Return the code of a pointer to a pointer: text, an array of pointers, or a result."""
+        last = self.scope.resolved(target.target)
+        inner = (
+            "*void" if isinstance(last, (Array, Function, Pointer)) else self._pointer(target, "")
+        )
         if inner in ("str", "*char"):
-            return "*str"
-        if inner[:2] == "*{":
+            return "*str" if is_out else "strs"
+        if inner[:2] == "*{" and is_out:
             inner = f"@{inner[2:-1]}"
-        if "const" not in target.quals and (inner == "*void" or inner[0] == "@"):
-            return "*" + inner
-        raise UnsupportedError("a pointer to a pointer", f"void *{name}")
+        if inner == "tensor":
+            raise UnsupportedError("a pointer to a pointer to a tensor", f"void *{name}")
+        return ("&" if "const" in target.quals else "*") + inner
 
     def _pointers(self, type_: Pointer) -> str:
         """Return the code of a result that is a pointer to pointers."""
@@ -264,8 +263,8 @@ class Codes:
         known = [extent_of(extent, item, name, self.scope) for extent in extents]
         if code == "strs" and len(known) == 1:
             return code + "".join(f"[{text}]" for text in known if text)
-        is_handle = code[:2] == "*@" or (code == "**void" and any(known))
-        if is_handle or (code[0] not in "*&" and code != "str"):
+        is_nested = code[1] in "*&@" and len(known) != 1
+        if is_nested or (code[0] not in "*&" and code != "str"):
             raise UnsupportedError("an array of this type", f"void *{name}")
         if all(known[1:]) and known != [""]:
             code = ("&char" if code == "str" else code) + "".join(f"[{text}]" for text in known)
@@ -289,7 +288,7 @@ class Codes:
             result = self.result(type_.result)
         except UnsupportedError as error:
             raise UnsupportedError(f"a callback's result: {error}", instead) from None
-        if result not in (*NUMBERS, "char", "void"):
+        if result in ("any", "status", "tensor"):
             raise UnsupportedError(f"a callback that returns {render(type_.result)}", instead)
         self.callbacks.append(Callback(name, tuple(parameters), result, render(type_.result)))
         return "fn"
@@ -300,10 +299,7 @@ class Codes:
         if isinstance(found, Array):
             return "*void" if "[]" in (code := self._array(found, declared.name)) else code
         if not isinstance(found, Pointer):
-            code = self.parameter(declared)
-            if code[0] == "{":
-                raise UnsupportedError("a struct by value", "")
-            return code
+            return self.parameter(declared)
         target = self.scope.resolved(found.target)
         if isinstance(target, (Function, Pointer, Array)):
             return "*void"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .numbers import number_code
+from .numbers import CONVERTED, number_code
 from .scope import Scope
 from .types import CType, Function, Named, Pointer, Tagged
 
@@ -26,6 +26,18 @@ def _is_handle_result(type_: CType, scope: Scope) -> bool:
         return False
     last = scope.resolved(target.target)
     return isinstance(last, Tagged) and last.kind != "enum"
+
+
+def in_double(function: Function, scope: Scope) -> Function:
+    """Return a type whose wider floating types are double, to which the compiler converts them."""
+
+    def plain(type_: CType) -> CType:
+        found = scope.resolved(type_)
+        words = CONVERTED.get(tuple(sorted(found.words)), "") if isinstance(found, Named) else ""
+        return Named(tuple(words.split())) if "double" in words else type_
+
+    parameters = tuple(p._replace(type=plain(p.type)) for p in function.parameters)
+    return function._replace(result=plain(function.result), parameters=parameters)
 
 
 def is_packed(function: Function) -> bool:

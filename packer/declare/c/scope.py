@@ -110,8 +110,17 @@ class Scope:
         for index in self._typedefs.get(name, ()):
             for declared in self.declared(index):
                 if declared.name == name and "typedef" in declared.storage:
-                    return _aligned(declared)
+                    return _with_alias(_aligned(declared), self.declared(index))
         return None
+
+    def typedefs_of(self, kind: str, tag: str) -> Iterator[str]:
+        """Yield the other names of a struct or union that has a tag."""
+        for index in self._typedefs.get(tag, ()):
+            for declared in self.declared(index):
+                type_ = declared.type
+                is_it = isinstance(type_, Tagged) and (type_.kind, type_.tag) == (kind, tag)
+                if is_it and declared.name != tag and "typedef" in declared.storage:
+                    yield declared.name
 
     def has_typedef(self, name: str) -> bool:
         """Return True if the unit itself defines a type by this name."""
@@ -251,6 +260,15 @@ def _declared(chunk: Chunk) -> list[Declared]:
         return parsed(chunk)
     except CSyntaxError:
         return []
+
+
+def _with_alias(type_: CType | None, together: Sequence[Declared]) -> CType | None:
+    """Name the target of a pointer that has no tag by a typedef of the same declaration."""
+    if not isinstance(type_, Pointer) or not isinstance(type_.target, Tagged) or type_.target.tag:
+        return type_
+    plain = type_.target._replace(quals=())
+    names = [d.name for d in together if isinstance(d.type, Tagged) and d.type == plain]
+    return type_._replace(target=type_.target._replace(alias=names[0])) if names else type_
 
 
 def _aligned(declared: Declared) -> CType | None:

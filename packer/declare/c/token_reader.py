@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from .tokens import Token, tokens_of
+from .tokens import Token, is_word, tokens_of
 
+_TYPE_OPERATORS = ("_Atomic", "typeof", "__typeof__", "__typeof", "typeof_unqual")
 _BRACKETS = {"(": ")", "{": "}", "[": "]"}
 
 
@@ -17,11 +18,25 @@ class CSyntaxError(Exception):
         self.position = position
 
 
+def _flat(tokens: list[Token]) -> list[Token]:
+    """Write ``_Atomic(long)`` and ``typeof(struct s)`` as the words in parentheses."""
+    made: list[Token] = []
+    for token in tokens:
+        made.append(token)
+        if token.text == ")" and made[0].text != ")":
+            start = next(i for i in range(len(made) - 1, -1, -1) if made[i].text == "(" or not i)
+            words = made[start + 1 : -1]
+            before = made[start - 1].text if start else ""
+            if before in _TYPE_OPERATORS and all(is_word(word.text) for word in words):
+                made[start - (before != "_Atomic") :] = words
+    return made
+
+
 class TokenReader:
     """The place in a text that is read."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = [*tokens_of(text), Token("", len(text))]
+        self.tokens = [*_flat(tokens_of(text)), Token("", len(text))]
         self.index = 0
 
     @property

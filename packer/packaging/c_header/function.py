@@ -90,6 +90,8 @@ def _argument(code: str, scope: Scope) -> tuple[str, str]:
     if code.startswith(("@", "*{", "&{")):
         const = "const " if code[0] == "&" else ""
         return f"{const}{_pointee(code, scope)} *", "dso_typed_pointer({})"
+    if code.startswith(("*", "&")) and code[1] in "*&@":
+        return "void *", "dso_typed_pointer({})"
     if code.startswith(("*", "&")):
         return "DLTensor *", "dso_typed_tensor({})"
     return "dso_any", "{}"
@@ -100,6 +102,8 @@ def _result(codes: list[str], scope: Scope) -> Result:
     if len(codes) == 1:
         if codes[0] in _RESULTS:
             return _RESULTS[codes[0]]
+        if codes[0].startswith("*fn("):
+            return _RESULTS["*void"]
         if codes[0].startswith(("@", "*{", "&{")):
             return Result(f"{_pointee(codes[0], scope)} *", "address", "void *")
     return Result("dso_any", "", "")

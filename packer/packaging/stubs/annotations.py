@@ -64,6 +64,9 @@ class Annotations:
             return f"{use('Callable')}[..., {use('Any')}] | None"
         if base[0] == "{":
             return self._by_value(structs[struct_of(base)], structs)
+        if base[0] in "*&" and base[1] in "*&@":
+            any_ = use("Any")
+            return f"{use('list')}[{any_}] | {use('tuple')}[{any_}, ...] | {use('Handle')}{none}"
         if base[0] in "*&" and struct_of(base):
             return self._by_pointer(structs[struct_of(base)], structs, base[0]) + none
         if base in ("*void", "&void"):
@@ -116,6 +119,8 @@ class Annotations:
             return use(number)
         if base[0] == "{":
             return self.handle(target)
+        if base[1:4] == "fn(":
+            return use("Any")
         is_known = base[:2] in ("*{", "&{") and target in self._members
         return f"{self.handle(target) if is_known else use('Handle')} | None"
 
@@ -184,6 +189,10 @@ class Annotations:
             return self._named_tuple(structs[struct_of(base)], structs)
         if base[0] == "@":
             return f"{self.handle(base[1:])} | None"
+        if base[1:4] == "fn(":
+            return f"{use('Callable')}[..., {use('Any')}] | None"
+        if base[0] in "*&" and base[1:] != "void":
+            return f"{use('Handle')} | None"
         return f"{use('VoidHandle')} | None" if base[0] in "*&" else use("Any")
 
     def _named_tuple(self, struct: Struct, structs: dict[str, Struct]) -> str:

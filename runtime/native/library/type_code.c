@@ -12,6 +12,7 @@ static int is_word(const char *code, const char *word) {
 static enum code_kind pointer_kind(const char *target) {
   if (is_word(target, "void")) return CODE_VOID;
   if (*target == '{') return CODE_STRUCT_POINTER;
+  if (*target == '*' || *target == '&' || *target == '@') return CODE_POINTERS;
   if (is_word(target, "char") || is_word(target, "u8") || is_word(target, "i8")) return CODE_BYTES;
   return CODE_PLAIN;
 }
@@ -27,7 +28,7 @@ enum code_kind code_kind_of(const char *code) {
 }
 
 const char *code_name(const char *code, size_t *length) {
-  if (*code == '*' || *code == '&') code++;
+  if ((*code == '*' || *code == '&') && code[1] == '{') code++;
   if (*code != '@' && *code != '{') return NULL;
   *length = strcspn(code + 1, "}[");
   return code + 1;

@@ -11,6 +11,7 @@ enum code_kind {
   CODE_BYTES,          /* pointers to 8-bit integers: "*char", "*u8", "&i8[n]" */
   CODE_STRUCT,         /* "{point}" */
   CODE_STRUCT_POINTER, /* "*{point}", "&{point}" */
+  CODE_POINTERS,       /* pointers to pointers: "**u8", "*@foo[n]" */
   CODE_STRINGS,        /* "strs", "strs[n]" */
   CODE_COMPLEX,        /* "c64", "c128" */
   CODE_ANY,            /* "any" */

@@ -91,14 +91,23 @@ static PyObject *core_has_variable(PyObject *Py_UNUSED(module), PyObject *name) 
 
 static PyMethodDef core_methods[] = {
     {"handle_at", handle_at, METH_VARARGS,
-     "handle_at($module, function, address, kind, /)\n--\n\n"
+     "handle_at($module, function, address, kind, is_const=False, /)\n--\n\n"
      "Return a Handle that releases nothing, or None for the address 0."},
     {"handle_belongs", handle_belongs, METH_VARARGS,
      "handle_belongs($module, function, handle, /)\n--\n\n"
      "Return True if a handle is of the same library as a function."},
+    {"handle_new", (PyCFunction)(void (*)(void))handle_new, METH_FASTCALL,
+     "handle_new($module, model, name, /)\n--\n\n"
+     "Return a Handle of zeroed memory for a type by its name, or None if it is not known yet."},
     {"handle_allocate", handle_allocate, METH_VARARGS,
      "handle_allocate($module, library, owner, type, /)\n--\n\n"
      "Return a Handle of zeroed memory for a value of a type, which it frees."},
+    {"report_unraisable", handle_report, METH_VARARGS,
+     "report_unraisable($module, error, function, /)\n--\n\n"
+     "Report an exception of a function that C code called."},
+    {"c_value", handle_value, METH_VARARGS,
+     "c_value($module, handle, type, bytes, /)\n--\n\n"
+     "Return a value of C, whose pointers belong to a handle."},
     {"c_type_of", handle_type_of, METH_O,
      "c_type_of($module, handle, /)\n--\n\nReturn the type of what a handle points to."},
     {"handle_types_match", handle_types_match, METH_VARARGS,

@@ -16,7 +16,8 @@ from ..signature import python_name
 from .arrays import has_dtype, packed_array, without_dtype
 from .layout import COMPLEX, FORMATS, Layout, Layouts, Refused, layouts_of, struct_name
 from .members import values_of
-from .packing import Packing, items_of, name_at, ordered
+from .packing import Packing, items_of, name_at, ordered, pointee_name
+from .pointers import packed_pointers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,14 +40,17 @@ def fields_of(function: Function, index: int, value: Any) -> Any:
 
 
 def packed(function: Function, index: int, value: Any) -> Any:
-    """Return the bytes of a struct that is passed by pointer.
+    """Return the bytes of a struct that is passed by pointer, or of an array of pointers.
 
     They are (memoryview, tuple of what the bytes refer to, function to call after the call or
     None). NotImplemented if `value` is neither a mapping, a tuple nor a structured NumPy array.
     """
     layouts, code = layouts_of(function), function._declared[0][index][1]
-    layout, is_written = layouts[struct_name(code)], code.startswith("*")
     try:
+        if code[1] in "*&@":
+            name = function._declared[0][index][0]
+            return packed_pointers(function, layouts, name, code, value)
+        layout, is_written = layouts[struct_name(code)], code.startswith("*")
         if has_dtype(value):
             return packed_array(layouts, layout, value, is_written)
         if isinstance(value, Mapping):
@@ -83,6 +87,9 @@ def _item(layouts: Layouts, code: str, extents: tuple[int, ...], value: Any, whe
     if code.startswith("{"):
         value = {} if value is ... else value
         return _fields(layouts, layouts[struct_name(code)], value, where)
+    if isinstance(value, Handle) and value.kind not in (None, pointee_name(code) or value.kind):
+        text = f"field {where!r}: expected a handle {pointee_name(code)!r}, found {value!r}"
+        raise Refused(TypeError, text)
     if value is ...:
         return 0 if code in FORMATS else (0.0, 0.0) if code in COMPLEX else None
     return _complex(value, where) if code in COMPLEX else value
@@ -128,8 +135,8 @@ def result_maker(function: Function) -> Callable[[Function, str, tuple[Any, ...]
             return tuple(make(caller, code, item, extents[1:]) for item in value)
         if code in COMPLEX and isinstance(value, tuple):
             return complex(*value)
-        if code.startswith("@") and isinstance(value, Handle):
-            return handle_at(caller, value.address, code[1:])
+        if code[0] in "*&@" and isinstance(value, Handle):
+            return handle_at(caller, value.address, pointee_name(code), code[0] == "&")
         if not code.startswith("{") or not isinstance(value, tuple):
             return value
         layout = layouts[struct_name(code)]

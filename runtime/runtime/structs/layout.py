@@ -17,6 +17,14 @@ FORMATS = {
     "bool": "?", "f16": "e", "f32": "f", "f64": "d", "char": "b",
 }  # fmt: skip
 COMPLEX = {"c64": "ff", "c128": "dd"}
+# The C types of codes, as handles of such a value name them.
+C_NAMES = {
+    **{f"{sign}{n}": f"{name}{n}_t" for sign, name in (("i", "int"), ("u", "uint"))
+       for n in (8, 16, 32, 64)},
+    "char": "char", "bool": "bool", "f32": "float", "f64": "double", "f16": "_Float16",
+    "bf16": "__bf16", "c64": "float _Complex", "c128": "double _Complex",
+    "longdouble": "long double", "i128": "__int128", "u128": "unsigned __int128",
+}  # fmt: skip
 
 
 class Field(NamedTuple):

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from .._core import CType, Handle, buffer_address, c_type_of, handle_types_match
 from ..error import near_names, shown
+from .code_pointers import call, function_pointer
 from .layout import COMPLEX, Refused
 from .packing import encoded_text, halves, number_bytes, view_of
 from .record import Types, array_of, types_of
@@ -20,7 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["types_of"]
+__all__ = ["call", "types_of"]
+
+_forever: list[Any] = []
 
 
 def decode(code: str, data: bytes) -> Any:
@@ -116,10 +119,15 @@ def pointer_to(handle: Handle, type_: CType, where: Any, value: Any, owns: bool)
     """
     if isinstance(value, Handle):
         return _handle_address(handle, type_, where, value), value
+    if callable(value) and type_.target is not None and type_.code[1:3] == "fn":
+        made = function_pointer(handle, type_.target, value)
+        if not owns:
+            _forever.append(made)  # C code may call it at any time
+        return made
     code = type_.code
     is_text = code in ("str", "*char") and isinstance(value, str | bytes)
     is_array = code[0] in "*&" and type_.target is not None and type_.target.members is None
-    if not is_text and not is_array:
+    if (not is_text and not is_array) or code[1:3] == "fn":
         raise refused(code, where, value)
     if not owns:
         text = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .._core import c_types, handle_allocate
+from .._core import c_types, handle_allocate, handle_new
 from ..error import near_names, shown
 from .record import array_of
 
@@ -13,10 +13,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from .._core import CType
+    from .._core import CType, Handle
     from ..module import Module
+    from .record import Types
 
-_NAME = re.compile(r"\s*(?:(?:struct|union)\s+)?([A-Za-z_$][\w$.]*)\s*(?:\[\s*(\d+)\s*\])?\s*")
+_NAME = re.compile(
+    r"\s*(?:(?:struct|union)\s+)?([A-Za-z_$][\w$. ]*?)\s*(\*[*\s]*)?(?:\[\s*(\d+)\s*\])?\s*"
+)
+# The codes of C's own names of numbers, and of void.
+_WORDS = {
+    "void": "void", "int": "i32", "unsigned": "u32", "unsigned int": "u32", "long": "i64",
+    "unsigned long": "u64", "size_t": "u64", "short": "i16", "unsigned short": "u16",
+    "signed char": "i8", "unsigned char": "u8", "long long": "i64", "unsigned long long": "u64",
+    "_Bool": "bool", "double _Complex": "c128", "float _Complex": "c64",
+}  # fmt: skip
 
 
 def new(model: Module, type: str, members: Mapping[str, Any] | None = None, /, **more: Any) -> Any:
@@ -27,7 +37,8 @@ def new(model: Module, type: str, members: Mapping[str, Any] | None = None, /, *
     model : Module
         The loaded library whose functions use the struct.
     type : str
-        The type in C: ``"struct image"``, the name of a typedef, or ``"struct image[8]"``.
+        The type in C: ``"struct image"``, the name of a typedef, ``"struct image[8]"``,
+        ``"double[3]"``, or pointers for a function to write: ``"char *"``, ``"struct image *[2]"``.
     members : mapping of str to object
         Values of members; names that Python cannot spell are possible here.
     **more
@@ -52,27 +63,38 @@ def new(model: Module, type: str, members: Mapping[str, Any] | None = None, /, *
     >>> image.width  # doctest: +SKIP
     3
     """
-    library = getattr(model, "_library", None)
-    if library is None:
-        raise TypeError(f"new: expected a loaded library, found {shown(model)}; load() returns one")
-    types = c_types(library)
-    found = (types.get(type) if isinstance(type, str) else None) or _named(types, type)
-    handle = handle_allocate(library, model, found)
+    handle = handle_new(model, type)
+    if handle is None:
+        handle = _allocated(model, type)
     if members or more:
         for name, value in {**(members or {}), **more}.items():
             handle[name] = value
     return handle
 
 
-def _named(types: dict[str, CType], type: str) -> CType:
-    """Return the type of a text with ``struct`` or an extent, and remember it."""
+def _allocated(model: Module, type: str) -> Handle:
+    """Allocate memory for a type of which the text may have ``struct``, stars or an extent."""
+    library = getattr(model, "_library", None)
+    if library is None:
+        raise TypeError(f"new: expected a loaded library, found {shown(model)}; load() returns one")
+    types = c_types(library)
+    found = (types.get(type) if isinstance(type, str) else None) or _named(types, type)
+    return handle_allocate(library, model, found)
+
+
+def _named(types: Types, type: str) -> CType:
+    """Return the type of a text with ``struct``, stars or an extent, and remember it."""
     match = _NAME.fullmatch(type) if isinstance(type, str) else None
-    found = types.get(match[1]) if match else None
-    if match is None or found is None:
+    word = _WORDS.get(match[1], match[1]) if match else ""
+    found = types.type(word) if word in _WORDS.values() else types.get(word)
+    stars = (match[2] or "").count("*") if match else 0
+    if match is None or found is None or (found.size == 0 and not stars):
         structs = [name for name, known in types.items() if known.members is not None]
         text = f"new: expected a struct that functions of the library use, found {shown(type)}"
         raise ValueError(text + near_names(match[1] if match else "", structs))
-    if match[2] is not None:
-        return array_of(found, int(match[2]))
+    if stars:
+        found = types.type("*" * stars + found.code)
+    if match[3] is not None:
+        return array_of(found, int(match[3]))
     types[type] = found
     return found

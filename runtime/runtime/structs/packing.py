@@ -9,7 +9,17 @@ from collections.abc import Mapping, MutableMapping
 from .._core import Handle, buffer_address, handle_at, handle_belongs, memory_at
 from ..error import near_names, shown
 from .arrays import has_dtype, packed_array
-from .layout import COMPLEX, FORMATS, Layout, Layouts, Refused, format_of, size_of, struct_name
+from .layout import (
+    C_NAMES,
+    COMPLEX,
+    FORMATS,
+    Layout,
+    Layouts,
+    Refused,
+    format_of,
+    size_of,
+    struct_name,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -195,7 +205,14 @@ class Packing:
     def pointer(self, code: str, address: int) -> Any:
         if code == "str" and address:
             return str(memory_at(address, -1, self.function), "utf-8")
-        return handle_at(self.function, address, code[1:] if code.startswith("@") else None)
+        return handle_at(self.function, address, pointee_name(code), code[0] == "&")
+
+
+def pointee_name(code: str) -> str | None:
+    """Return what a pointer points to, as a handle's kind names it; None for ``void *``."""
+    if code.startswith("@"):
+        return code[1:] if code != "@function" else None
+    return struct_name(code) if code[1:2] == "{" else C_NAMES.get(code[1:])
 
 
 def _update(target: MutableMapping[str, Any], name: str, found: Any) -> None:

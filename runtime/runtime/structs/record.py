@@ -9,27 +9,20 @@ from math import prod
 
 from .._core import CType, Handle
 from ..abi import STRUCTS
-from .layout import FORMATS
+from .layout import C_NAMES, FORMATS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 _FIRST_LINE = "packer-structs 1"
+_NO_LAYOUT = ("other ", "alias ")
 _MOST_BYTES = 1 << 26
 _LINE = re.compile(r"(struct|union) ([^ ]+) (\d{1,15}) (\d{1,15})((?: [^ ]+)+)", re.ASCII)
 _MEMBER = re.compile(
     r"([^:]+):([^@\[]{0,99}@?[^@\[]{1,999}(?:\[\d{1,13}\])*)@(\d{1,15})(?:\+(\d{1,3}):(\d{1,3}))?",
     re.ASCII,
 )
-# The C types of codes, as handles of such a value name them.
-C_NAMES = {
-    **{f"{sign}{n}": f"{name}{n}_t" for sign, name in (("i", "int"), ("u", "uint"))
-       for n in (8, 16, 32, 64)},
-    "char": "char", "bool": "bool", "f32": "float", "f64": "double", "f16": "_Float16",
-    "bf16": "__bf16", "c64": "float _Complex", "c128": "double _Complex",
-    "longdouble": "long double", "i128": "__int128", "u128": "unsigned __int128",
-}  # fmt: skip
 _CONVERTED = {"f16": 2, "bf16": 2, "c64": 8, "c128": 16, "i128": 16, "u128": 16}
 _BUFFERS = {"f16": b"e", "c64": b"Zf", "c128": b"Zd", "longdouble": b"g"}
 _OWN = dict.fromkeys(dir(Handle))
@@ -43,7 +36,7 @@ def types_of(library: Any) -> Types:
 
 def members_of(data: bytes) -> dict[str, list[tuple[str, str]]]:
     """Return the members of each struct of a record, as names and codes."""
-    found = [_parsed(line) for line in _lines(data) if not line.startswith("other ")]
+    found = [_parsed(line) for line in _lines(data) if not line.startswith(_NO_LAYOUT)]
     return {name: [(m[0], m[1]) for m in members] for name, _, members in found}
 
 
@@ -60,7 +53,7 @@ class Types(dict[str, CType]):
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__({name: number(code) for code, name in C_NAMES.items()})
-        found = [_parsed(line) for line in lines if not line.startswith("other ")]
+        found = [_parsed(line) for line in lines if not line.startswith(_NO_LAYOUT)]
         self.sizes = {name: size for name, size, _ in found}
         self.members = {name: members for name, _, members in found}
         self.formats: dict[str, str] = {}
@@ -70,6 +63,10 @@ class Types(dict[str, CType]):
         for name, _, members in found:
             given = {sys.intern(n): (self.type(code), *place) for n, code, *place in members}
             self[name].set_members(given, _OWN)
+        for line in lines:
+            key, name, *own = line.split(" ")
+            if key == "alias" and own[:1] and own[0] in self:
+                self.setdefault(name, self[own[0]])
 
     def format(self, name: str) -> str:
         """Describe a struct for NumPy: the members that do not overlap, pointers as integers."""
@@ -124,8 +121,10 @@ class Types(dict[str, CType]):
             )
         if code == "strs":
             return pointer_to_type(self.type("*char"), code)
-        if code[:1] == "@":
-            return pointer_to_type(opaque(code[1:]), code)
+        if code[:3] == "fn(":
+            return CType(code, code, "F", 0)
+        if code[:1] == "@" or code == "fn":
+            return pointer_to_type(opaque(code[1:] if code[0] == "@" else None), code)
         if code[:1] in ("*", "&"):
             target = opaque(None) if code[1:] == "void" else self.type(code[1:])
             return pointer_to_type(target, code, code[0] == "&")

@@ -17,10 +17,10 @@ from ...support.libdso import SANITIZE, compile_program, run_program
 SOURCE = """
 #include <stdlib.h>
 int add(int a) { return a + 1; }
-int (*alloc(int n))(int) { return n ? abs : 0; }
+__int128 *alloc(int n) { static __int128 all[2]; return n ? all : 0; }
 """
 HINT = (
-    "; alloc: not exported: int (*alloc(int n))(int): result: a pointer to data of unknown size, "
+    "; alloc: not exported: __int128 *alloc(int n): result: a pointer to __int128, "
     "expected 'void *'; declare 'void *(int n)'"
 )
 PROGRAM = """
@@ -73,7 +73,7 @@ def test_library_that_is_imported_says_it_too(tmp_path) -> None:
     inner = runtime.load(packer.export_library(source(), tmp_path / "inner.so"))
     root = runtime.load(packer.export_library(packer.CSourceModule("int x;"), tmp_path / "r.so"))
     root.import_module(inner)
-    with pytest.raises(runtime.FunctionNotFoundError, match="; alloc: not exported: int "):
+    with pytest.raises(runtime.FunctionNotFoundError, match="; alloc: not exported: __int128 "):
         root["alloc"]
 
 

@@ -30,7 +30,7 @@ def source(left_out: dict[str, str], types: dict[str, str] | None = None) -> pac
 def test_each_function_of_a_source_has_its_declaration_and_the_reason(tmp_path) -> None:
     """Also one whose definition is of the old style; exported functions are not listed."""
     code = "int add(int a) { return a; }\nint say(const char *f, ...) { return 0; }\n"
-    code += "typedef long double big;\nbig half(big x) { return x / 2; }\n"
+    code += "typedef __int128 big;\nbig half(big x) { return x / 2; }\n"
     code += "int old(a) int a; { return a; }\n"
     module = packer.CSourceModule(code, functions="auto", options=["-std=gnu11"])
     path = packer.export_library(module, tmp_path / "a.so")

@@ -50,10 +50,3 @@ def test_a_member_that_is_code_takes_no_data(model: runtime.Module, code: object
     text = f"run: argument 1 's': field 'read': expected a handle (@function), found {code!r}"
     with pytest.raises(TypeError, match=re.escape(text)):
         model["run"]({"level": 1, "read": code})
-
-
-def test_a_struct_with_a_function_pointer_is_not_passed_by_value() -> None:
-    """Its message names it."""
-    text = "typedef struct { int (*f)(int); } s; int run(s x) { return 0; }"
-    with pytest.raises(packer.ExportError, match="a struct with a function pointer by value"):
-        packer.CSourceModule(text, functions={"run": "auto"})

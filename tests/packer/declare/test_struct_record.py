@@ -36,7 +36,7 @@ def test_types_are_found_through_pointers_and_callbacks(tmp_path: Path) -> None:
         "struct event 4 4 kind:i32@0+0:4",
         "struct part 2 2 s:i16@0",
         "struct tree 56 8 up:*{tree}@0 both:&{both}@8 parts:{part}[2]@16 leaf:@leaf@24"
-        " text:char[4]@32 f:fn@40 rows:**f32@48",
+        " text:char[4]@32 f:*fn(i32)i64@40 rows:**f32@48",
         "union both 8 8 i:i32@0 d:f64@0",
     ]
 

@@ -146,13 +146,16 @@ def test_functions_in_every_form_of_a_declaration_are_found(tmp_path: Path) -> N
         "__typeof__(1.0) type_of(double x);\n"
     )
     module = packer.from_header(tmp_path / "x.h")
-    found = {d.name: d.text for d in module.functions}
-    assert list(found) == ["new_state", "plain", "named", "one", "two"]
+    found = {d.name: d.text for d in module.functions if "_packer_" not in d.name}
+    assert list(found) == ["new_state", "plain", "named", "one", "two", "make", "atomic"]
     assert found["named"] == "int(int a)"
-    assert list(module.left_out) == ["make", "odd", "atomic", "type_of"]
+    assert list(module.left_out) == ["odd", "type_of"]
     assert compile_errors(module, tmp_path) == ""
     only = packer.from_header(tmp_path / "x.h", only=["new_state", "named"])
-    assert [d.text for d in only.functions] == ["state *()", "int(int a)"]
+    assert [d.text for d in only.functions if "_packer_" not in d.name] == [
+        "state *()",
+        "int(int a)",
+    ]
 
 
 @pytest.mark.parametrize("suffix", [".hpp", ".hh", ".hxx"])

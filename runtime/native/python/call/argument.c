@@ -72,7 +72,7 @@ static int is_floating(const char *code) {
  * if it is declared as a floating type. */
 static int set_wide_int(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   const struct param *param = callee_param(frame->callee, index);
-  const char *code = param != NULL ? param->code : "i64";
+  const char *code = param != NULL ? param->code : frame->takes_any ? "any" : "i64";
   int is_u64 = strcmp(code, "u64") == 0 || strcmp(code, "any") == 0;
   if (is_floating(code)) {
     double value = PyLong_AsDouble(object);
@@ -246,7 +246,7 @@ static int convert_subfloat(struct call_frame *frame, Py_ssize_t index, PyObject
 }
 
 /* An object that a library returned is passed on; other callables get a callback object. */
-static int convert_function(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+int argument_callable(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   dso_object *made = function_check(object) ? function_callee(object)->object : NULL;
   if (made != NULL) return frame_pass(frame, index, DSO_FUNCTION, made);
   dso_object *function = callback_new(object, frame->is_result ? NULL : frame->function);
@@ -269,13 +269,13 @@ static int convert_by_method(struct call_frame *frame, Py_ssize_t index, PyObjec
   if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
   PyErr_Clear();
   if (callable_is_module(object)) return argument_module(frame, index, object);
-  if (PyCallable_Check(object)) return convert_function(frame, index, object);
+  if (PyCallable_Check(object)) return argument_callable(frame, index, object);
   return refuse_type(frame, index, object);
 }
 
 /* The second table at the top of this file, and callables of exact type. */
 static int convert_other(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
-  if (callable_is_plain(Py_TYPE(object))) return convert_function(frame, index, object);
+  if (callable_is_plain(Py_TYPE(object))) return argument_callable(frame, index, object);
   int decided = argument_by_code(frame, index, object);
   if (decided != 1) return decided;
   if (tensor_check(object)) return convert_tensor(frame, index, object);

@@ -91,6 +91,7 @@ static int argument_struct(struct call_frame *frame, Py_ssize_t index, PyObject 
 }
 
 static int pass_bytes(struct call_frame *frame, Py_ssize_t index, PyObject *packed) {
+  int is_pointers = callee_param(frame->callee, index)->kind == CODE_POINTERS;
   if (handles_begin_use(frame, index, PyTuple_GET_ITEM(packed, 1)) != 0) return -1;
   struct hold *hold = frame_hold(frame, HOLD_PACKED);
   hold->packed = Py_NewRef(packed);
@@ -99,14 +100,16 @@ static int pass_bytes(struct call_frame *frame, Py_ssize_t index, PyObject *pack
   if (hold_dims(frame, index, hold, view->ndim) != 0) return -1;
   hold->tensor.data = view->buf;
   hold->tensor.device = (DLDevice){.device_type = DLPACK_CPU, .device_id = 0};
-  hold->tensor.dtype = (DLDataType){.code = DTYPE_UINT, .bits = 8, .lanes = 1};
+  hold->tensor.dtype = is_pointers ? (DLDataType){.code = DTYPE_HANDLE, .bits = 64, .lanes = 1}
+                                   : (DLDataType){.code = DTYPE_UINT, .bits = 8, .lanes = 1};
   hold->tensor.byte_offset = 0;
   for (int i = 0; i < view->ndim; i++) hold->tensor.shape[i] = view->shape[i];
   strides_set(&hold->tensor);
   return frame_pass(frame, index, DSO_DLTENSOR_PTR, &hold->tensor);
 }
 
-/* A pointer to a struct is a tensor of its bytes. Objects that have plain bytes need no packing. */
+/* A pointer to a struct is a tensor of its bytes, and a list of pointers one of these. Objects that
+ * have plain bytes need no packing. */
 static int argument_struct_pointer(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   if (PyByteArray_Check(object) || PyMemoryView_Check(object)) return 1;
   PyObject *packed = call_structs(frame, "packed", index, object);
@@ -145,6 +148,7 @@ int argument_by_code(struct call_frame *frame, Py_ssize_t index, PyObject *objec
     case CODE_TEXT: return argument_text(frame, index, object);
     case CODE_ANY: return argument_any(frame, index, object);
     case CODE_STRUCT: return argument_struct(frame, index, object);
+    case CODE_POINTERS:
     case CODE_STRUCT_POINTER: return argument_struct_pointer(frame, index, object);
     default: return 1;
   }

@@ -10,12 +10,13 @@ extern PyTypeObject CMember_Type;
 
 /* Kinds of values. Other letters are numbers, as the struct module names them. */
 enum {
-  C_OPAQUE = 'O',  /* void, or a struct without a known layout */
-  C_STRUCT = '{',  /* a struct or union: `members` */
-  C_ARRAY = '[',   /* `count` values of type `target` */
-  C_POINTER = '*', /* a pointer to a value of type `target` */
-  C_CHARS = 'c',   /* an array of char: text, of `count` bytes at most */
-  C_TEXT = 's',    /* char *, which NUL terminates */
+  C_OPAQUE = 'O',   /* void, or a struct without a known layout */
+  C_STRUCT = '{',   /* a struct or union: `members` */
+  C_ARRAY = '[',    /* `count` values of type `target` */
+  C_POINTER = '*',  /* a pointer to a value of type `target` */
+  C_CHARS = 'c',    /* an array of char: text, of `count` bytes at most */
+  C_FUNCTION = 'F', /* a function, of the type in `code` */
+  C_TEXT = 's',     /* char *, which NUL terminates */
   C_LONGDOUBLE = 'g',
   C_CONVERTED = 'x' /* a number that Python code converts, by `code` */
 };

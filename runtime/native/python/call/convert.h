@@ -49,6 +49,9 @@ int argument_dlpack(struct call_frame *frame, Py_ssize_t index, PyObject *object
 /* Convert a tuple or list. */
 int argument_sequence(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 
+/* Convert a callable to a function: the object that a library returned, or a new callback object. */
+int argument_callable(struct call_frame *frame, Py_ssize_t index, PyObject *object);
+
 /* Convert a Module, which is callable too. */
 int argument_module(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 int callable_is_module(PyObject *object);

@@ -117,6 +117,7 @@ static inline int check_kind(struct call_frame *frame, Py_ssize_t index, const H
   PyObject *kind = callee_kind(frame->callee, index);
   if (kind == NULL || self->kind == NULL) return 0;
   if (kind != self->kind) return refuse_kind(frame, index, self, kind);
+  if (self->library == function_library(frame->function)) return 0;
   if (handle_is_of(self, frame->function)) return 0;
   return refuse(frame, index, PyExc_ValueError, self, "a handle of this library",
                 " of another library");
@@ -170,7 +171,9 @@ void argument_reopen(struct call_frame *frame) {
 /* The common case first: the maker of the handle named the function. */
 static int is_released_by(const Handle *self, const struct call_frame *frame) {
   if (self->release == frame->callee) return 1;
-  return frame->callee->facts.num_params == 1 ? handle_is_released_by(frame->function) : 0;
+  if (frame->callee->facts.num_params != 1) return 0;
+  int known = frame->callee->lazy->releases;
+  return known >= 0 ? known : handle_is_released_by(frame->function);
 }
 
 int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
@@ -178,7 +181,11 @@ int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object
   if (find_closed(self) != NULL) return refuse_closed(frame, index, self);
   if (check_kind(frame, index, self) != 0) return -1;
   const struct param *param = callee_param(frame->callee, index);
-  if (param != NULL && param->kind == CODE_STRUCT) return argument_by_code(frame, index, object);
+  if (param != NULL &&
+      (param->kind == CODE_STRUCT || (param->kind == CODE_POINTERS && self->kind != NULL)))
+    return argument_by_code(frame, index, object);
+  if (param != NULL && strcmp(param->code, "fn") == 0 && handle_is_function(self))
+    return argument_callable(frame, index, object);
   if (param != NULL && (param->kind == CODE_PLAIN || param->kind == CODE_BYTES) &&
       handle_has_numbers(self))
     return argument_buffer(frame, index, object);
@@ -211,21 +218,36 @@ static int handle_clear(Handle *self) {
   return 0;
 }
 
-static void handle_dealloc(Handle *self) {
-  if (PyObject_CallFinalizerFromDealloc((PyObject *)self) < 0) return; /* resurrected */
-  PyObject_GC_UnTrack(self);
-  if (self->place != NULL) handle_unregister(self);
-  self->place = NULL;                     /* the trashcan may call this again */
-  Py_TRASHCAN_BEGIN(self, handle_dealloc) /* parents may be a long chain */
-      if (self->weak != NULL) PyObject_ClearWeakRefs((PyObject *)self);
-  PyMem_Free(self->memory);
+static void drop_references(Handle *self) {
+  if (self->weak != NULL) PyObject_ClearWeakRefs((PyObject *)self);
+  if (self->memory != NULL) PyMem_Free(self->memory);
   Py_XDECREF(self->kept);
   Py_XDECREF((PyObject *)self->type);
   Py_XDECREF((PyObject *)self->parent);
   Py_XDECREF(self->owner);
   Py_XDECREF(self->library);
   Py_XDECREF(self->kind);
-  PyObject_GC_Del(self);
+  handle_give_back(self);
+}
+
+static void handle_dealloc(Handle *self) {
+  if (self->is_ended) { /* the trashcan calls this again */
+  } else if (self->release != NULL || PyObject_GC_IsFinalized((PyObject *)self)) {
+    if (PyObject_CallFinalizerFromDealloc((PyObject *)self) < 0) return; /* resurrected */
+    PyObject_GC_UnTrack(self);
+  } else {
+    PyObject_GC_UnTrack(self);
+    handle_finalize(self); /* nothing can resurrect it */
+  }
+  if (self->place != NULL) handle_unregister(self);
+  self->place = NULL;
+  self->is_ended = 1;
+  if (self->parent == NULL || Py_REFCNT(self->parent) > 1) {
+    drop_references(self);
+    return;
+  }
+  Py_TRASHCAN_BEGIN(self, handle_dealloc) /* parents may be a long chain */
+      drop_references(self);
   Py_TRASHCAN_END
 }
 
@@ -293,6 +315,7 @@ PyTypeObject Handle_Type = {
     .tp_weaklistoffset = offsetof(Handle, weak),
     .tp_repr = (reprfunc)handle_repr,
     .tp_hash = (hashfunc)handle_hash,
+    .tp_call = handle_call,
     .tp_getattro = handle_getattro,
     .tp_setattro = handle_setattro,
     .tp_as_number = &handle_number,

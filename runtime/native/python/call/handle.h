@@ -26,6 +26,7 @@ typedef struct handle {
   int is_waiting;      /* the collector finalised it before its children */
   int is_const;        /* what it points to must not be written */
   int has_no_type;
+  int is_ended; /* finalised, and no longer registered */
 } Handle;
 
 static inline int handle_check(PyObject *object) { return Py_IS_TYPE(object, &Handle_Type); }
@@ -44,6 +45,9 @@ PyObject *handle_from_result(PyObject *function, void *address, const char *code
 /* Make a handle of a part of what `parent` points to; if `is_target`, of what a pointer in it points
  * to. `kind` is interned, or NULL. */
 Handle *handle_make_part(Handle *parent, void *address, PyObject *kind, int is_target);
+
+/* Free the memory of a handle, or keep it for the next one. */
+void handle_give_back(Handle *self);
 
 /* Make a handle of memory that the caller lets it own. */
 Handle *handle_make_owner(void *address, PyObject *kind, PyObject *library, PyObject *owner);
@@ -90,7 +94,8 @@ int handle_is_released_by(PyObject *function);
 /* handle_belongs(function, handle): handle_is_of, for fields of structs. */
 PyObject *handle_belongs(PyObject *module, PyObject *args);
 
-/* handle_at(function, address, kind): a handle that releases nothing; `kind` is a str or None. */
+/* handle_at(function, address, kind, is_const): a handle that releases nothing; `kind` is a str or
+ * None. */
 PyObject *handle_at(PyObject *module, PyObject *args);
 
 /* ---- Handles of the same object (handle_alias.c) */

@@ -203,6 +203,34 @@ PyObject *handle_type_of(PyObject *Py_UNUSED(module), PyObject *handle) {
   return Py_XNewRef((PyObject *)type);
 }
 
+PyObject *handle_call(PyObject *object, PyObject *args, PyObject *keywords) {
+  Handle *self = (Handle *)object;
+  if (require_type(self) == NULL) return NULL;
+  handle_begin_use(self);
+  PyObject *result = call_members("call", "(OOO)", self, args, keywords ? keywords : Py_None);
+  handle_end_use(self);
+  return result;
+}
+
+PyObject *handle_report(PyObject *Py_UNUSED(module), PyObject *args) {
+  PyObject *error, *function;
+  if (!PyArg_ParseTuple(args, "OO:report_unraisable", &error, &function)) return NULL;
+  PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+  PyErr_WriteUnraisable(function);
+  Py_RETURN_NONE;
+}
+
+PyObject *handle_value(PyObject *Py_UNUSED(module), PyObject *args) {
+  Handle *handle;
+  CType *type;
+  PyObject *bytes;
+  if (!PyArg_ParseTuple(args, "O!O!S:c_value", &Handle_Type, &handle, &CType_Type, &type, &bytes))
+    return NULL;
+  if (PyBytes_GET_SIZE(bytes) < type->size)
+    return PyErr_Format(PyExc_ValueError, "c_value: expected %zd bytes", type->size);
+  return member_read_value(handle, type, PyBytes_AS_STRING(bytes), 1);
+}
+
 PyObject *handle_types_match(PyObject *Py_UNUSED(module), PyObject *args) {
   Handle *one, *other;
   if (!PyArg_ParseTuple(args, "O!O!:handle_types_match", &Handle_Type, &one, &Handle_Type, &other))
@@ -210,11 +238,7 @@ PyObject *handle_types_match(PyObject *Py_UNUSED(module), PyObject *args) {
   return PyBool_FromLong(handle_same_library(one->library, other->library));
 }
 
-PyObject *handle_allocate(PyObject *Py_UNUSED(module), PyObject *args) {
-  PyObject *library, *owner;
-  CType *type;
-  if (!PyArg_ParseTuple(args, "OOO!:handle_allocate", &library, &owner, &CType_Type, &type))
-    return NULL;
+static PyObject *allocate(PyObject *library, PyObject *owner, CType *type) {
   void *memory = PyMem_Calloc(1, type->size > 0 ? (size_t)type->size : 1);
   if (memory == NULL) return raise_no_memory();
   Handle *self = handle_make_owner(memory, type->name, library, owner);
@@ -225,4 +249,31 @@ PyObject *handle_allocate(PyObject *Py_UNUSED(module), PyObject *args) {
   self->memory = memory;
   self->type = (CType *)Py_NewRef((PyObject *)type);
   return (PyObject *)self;
+}
+
+PyObject *handle_new(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count) {
+  static PyObject *name;
+  if (name == NULL && (name = PyUnicode_InternFromString("_library")) == NULL) return NULL;
+  PyObject *made = NULL;
+  PyObject *library = count == 2 ? PyObject_GetAttr(args[0], name) : NULL;
+  PyObject *types = library != NULL ? handle_known_types(library) : NULL;
+  PyObject *type =
+      types != NULL && PyUnicode_Check(args[1]) ? PyDict_GetItemWithError(types, args[1]) : NULL;
+  if (type != NULL && c_type_check(type)) made = allocate(library, args[0], (CType *)type);
+  else if (count == 2 && (library != NULL || PyErr_ExceptionMatches(PyExc_AttributeError)))
+    PyErr_Clear();
+  Py_XDECREF(library);
+  return made != NULL || PyErr_Occurred() ? made : Py_NewRef(Py_None);
+}
+
+PyObject *handle_allocate(PyObject *Py_UNUSED(module), PyObject *args) {
+  PyObject *library, *owner;
+  CType *type;
+  if (!PyArg_ParseTuple(args, "OOO!:handle_allocate", &library, &owner, &CType_Type, &type))
+    return NULL;
+  if (handle_check(library)) {
+    owner = ((Handle *)library)->owner;
+    library = ((Handle *)library)->library;
+  }
+  return allocate(library, owner, type);
 }

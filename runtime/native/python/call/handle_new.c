@@ -9,11 +9,27 @@
 #include "python/library.h"
 #include "python/system_library.h"
 
+/* Freed handles, for the next ones. None was finalised by the collector, which would not do it again. */
+enum { MOST_FREE = 64 };
+static Handle *free_handles[MOST_FREE];
+static int num_free;
+
+static Handle *allocate(void) {
+  if (num_free == 0) return PyObject_GC_New(Handle, &Handle_Type);
+  return (Handle *)PyObject_Init((PyObject *)free_handles[--num_free], &Handle_Type);
+}
+
+void handle_give_back(Handle *self) {
+  if (num_free < MOST_FREE && !PyObject_GC_IsFinalized((PyObject *)self))
+    free_handles[num_free++] = self;
+  else PyObject_GC_Del(self);
+}
+
 /* Takes over the reference to `kind`; the others may be NULL. It is registered if another handle may
  * be one of the same object. */
 static Handle *make_of(void *address, PyObject *kind, PyObject *library, PyObject *owner,
                        int is_registered) {
-  Handle *self = PyObject_GC_New(Handle, &Handle_Type);
+  Handle *self = allocate();
   if (self == NULL) {
     Py_XDECREF(kind);
     return NULL;
@@ -29,7 +45,7 @@ static Handle *make_of(void *address, PyObject *kind, PyObject *library, PyObjec
   self->memory = NULL;
   self->place = NULL;
   self->uses = self->views = self->children = self->is_closed = self->is_waiting = 0;
-  self->is_const = self->has_no_type = 0;
+  self->is_const = self->has_no_type = self->is_ended = 0;
   PyObject_GC_Track(self);
   if (!is_registered || handle_register(self) == 0) return self;
   Py_DECREF(self);
@@ -143,9 +159,9 @@ static PyObject *give_up(const struct callee *release, void *address) {
   return NULL;
 }
 
-/* "*f64", "*i32[4]", "**char", "*@foo" */
+/* "*f64", "*i32[4]", "**char", "*@foo", "&u8" */
 static int is_typed_pointer(const char *code) {
-  return code != NULL && *code == '*' && code_kind_of(code) != CODE_VOID;
+  return code != NULL && (*code == '*' || *code == '&') && code_kind_of(code) != CODE_VOID;
 }
 
 PyObject *handle_from_result(PyObject *function, void *address, const char *code, Handle *parent) {
@@ -160,7 +176,7 @@ PyObject *handle_from_result(PyObject *function, void *address, const char *code
   Handle *self = make(address, kind, function);
   if (self == NULL) return give_up(release, address);
   self->release = release;
-  self->is_const = callee->facts.returns_const;
+  self->is_const = callee->facts.returns_const || (code != NULL && *code == '&');
   set_parent(self, parent);
   if (kind == NULL && is_typed_pointer(code) && handle_set_type(self, code) != 0) {
     Py_DECREF(self);
@@ -207,8 +223,9 @@ PyObject *handle_belongs(PyObject *Py_UNUSED(module), PyObject *args) {
 
 PyObject *handle_at(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *function, *integer, *kind;
-  if (!PyArg_ParseTuple(args, "O!O!O:handle_at", &Function_Type, &function, &PyLong_Type, &integer,
-                        &kind))
+  int is_const = 0;
+  if (!PyArg_ParseTuple(args, "O!O!O|p:handle_at", &Function_Type, &function, &PyLong_Type,
+                        &integer, &kind, &is_const))
     return NULL;
   if (kind != Py_None && !PyUnicode_CheckExact(kind))
     return PyErr_Format(PyExc_TypeError, "handle_at: expected a str or None, found %s",
@@ -216,8 +233,10 @@ PyObject *handle_at(PyObject *Py_UNUSED(module), PyObject *args) {
   void *address = PyLong_AsVoidPtr(integer);
   if (address == NULL && PyErr_Occurred()) return NULL;
   if (address == NULL) Py_RETURN_NONE;
-  if (kind == Py_None) return (PyObject *)make(address, NULL, function);
-  Py_INCREF(kind);
-  PyUnicode_InternInPlace(&kind);
-  return (PyObject *)make(address, kind, function);
+  if (kind == Py_None) kind = NULL;
+  Py_XINCREF(kind);
+  if (kind != NULL) PyUnicode_InternInPlace(&kind);
+  Handle *self = make(address, kind, function);
+  if (self != NULL) self->is_const = is_const;
+  return (PyObject *)self;
 }

@@ -10,7 +10,7 @@
 #include "abi/object.h"
 #include "python/call/callback.h"
 #include "python/call/function.h"
-#include "python/call/handle.h"
+#include "python/call/handle_members.h"
 #include "python/exception.h"
 
 typedef struct {
@@ -106,6 +106,7 @@ int argument_kept(struct call_frame *frame, Py_ssize_t index, PyObject *object) 
   const struct param *param = callee_param(frame->callee, index);
   int is_data = param != NULL && param->kind == CODE_VOID;
   if (param == NULL || param->kept == KEPT_NOT || object == Py_None) return 1;
+  if (!is_data && handle_check(object) && !handle_is_function((Handle *)object)) return 1;
   if (is_data ? handle_check(object) : param->kept == KEPT_CALL || !PyCallable_Check(object))
     return 1;
   dso_object *function = is_data ? NULL : callback_new_kept(object, frame->function);

@@ -36,7 +36,13 @@ static PyObject **types_of(PyObject *library) {
   return Py_IS_TYPE(library, &SystemLibrary_Type) ? system_library_types(library) : NULL;
 }
 
+PyObject *handle_known_types(PyObject *library) {
+  PyObject **types = types_of(library);
+  return types != NULL && *types != NULL && PyDict_Check(*types) ? *types : NULL;
+}
+
 PyObject *handle_types(PyObject *Py_UNUSED(module), PyObject *library) {
+  if (handle_check(library)) library = ((Handle *)library)->library;
   PyObject **types = types_of(library);
   if (types == NULL) return PyDict_New();
   if (*types == NULL && lazy_keep(types, call_members("types_of", "(O)", library)) == NULL)

@@ -5,7 +5,10 @@
 #include "python/call/c_type.h"
 #include "python/call/handle.h"
 
-/* c_types(library): the dict of a library's types by the kind of a handle. */
+/* Return the dict, borrowed; NULL if it was not made yet. */
+PyObject *handle_known_types(PyObject *library);
+
+/* c_types(library): the dict of a library's types by the kind of a handle; also of a handle's. */
 PyObject *handle_types(PyObject *module, PyObject *library);
 
 /* Return the type, borrowed; NULL, possibly with an exception set, if it is unknown. */

@@ -27,7 +27,8 @@ static int add_array(PyObject **arrays, PyObject *sequence, const dso_array_obje
 
 static int fill_array(dso_array_object *array, struct call_frame *frame, Py_ssize_t index,
                       PyObject *sequence, PyObject **arrays) {
-  int takes_any = frame_takes_any(frame, index);
+  const struct param *param = callee_param(frame->callee, index);
+  int takes_any = frame_takes_any(frame, index) || (param != NULL && param->kind == CODE_STRUCT);
   for (Py_ssize_t i = 0; i < array->size && i < PySequence_Fast_GET_SIZE(sequence); i++)
     if (convert_item(sequence, PySequence_Fast_GET_ITEM(sequence, i), arrays, takes_any,
                      &array->items[i]) != 0)

@@ -45,7 +45,7 @@ def model(tmp_path: Path) -> runtime.Module:
 def test_variables_are_read(model: runtime.Module) -> None:
     """Numbers, text, structs and enums by value, arrays as views; static ones only if const."""
     found = model.globals
-    names = "count ratio hidden mine table primes version buffer title origin chosen"
+    names = "count ratio hidden mine table primes version buffer title origin chosen pointer"
     assert list(found) == names.split()
     assert (found.count, found.ratio, found.hidden, found.mine) == (5, 0.5, 77, 3)
     assert (found["version"], found["title"], found["chosen"]) == ("1.2", "hello", 0)
@@ -84,7 +84,7 @@ def test_a_view_keeps_the_library_loaded(model: runtime.Module) -> None:
         ("nothing", 1, runtime.ConstantNotFoundError, "no variable 'nothing' in the tree"),
         ("atomic", 1, runtime.ConstantNotFoundError, "'atomic' is not exported: .*an atomic type"),
         ("many", 1, runtime.ConstantNotFoundError, "an array of struct point, expected numbers"),
-        ("pointer", 1, runtime.ConstantNotFoundError, "'pointer' is not exported"),
+        ("pointer", 1, runtime.PackerError, "pointer: a const variable or a pointer"),
     ],
 )
 def test_wrong_values_are_refused(
