@@ -129,7 +129,7 @@ def column(library, packed: np.ndarray, inner: int, index: int, **numbers) -> np
 @pytest.mark.parametrize("activation_bits", [0, 8])
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 def test_infinities_and_nans_are_not_rounded(library, value, activation_bits) -> None:
-    """A sum with one is no number, or infinite in float32; other rows are not changed."""
+    """A sum with one is NaN, or infinite in float32; other rows are not changed."""
     random = np.random.default_rng(1)
     a = random.normal(size=(2, 40)).astype(np.float32)
     a[0, 35] = value

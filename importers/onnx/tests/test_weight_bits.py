@@ -14,6 +14,7 @@ import pytest
 
 import packer
 import runtime
+from packer.inspect.listing import list_sizes
 from packer.operators import quantize_matmul
 
 from .small_models import model, node, unknown, value, weight
@@ -156,10 +157,12 @@ def test_integers_of_qdq_are_kept(kind: str, has_zeros: bool, tmp_path: Path) ->
 
 
 def test_a_table_and_its_product_share_a_weight(tmp_path: Path) -> None:
-    """Rows of a wide table have few bits; negative indices count from the end; others are refused."""
+    """Rows of a wide table have few bits; indices that it does not have are refused."""
     table = RANDOM.normal(size=(64, 300)).astype(np.float32)
     nodes = [node("Gather", "table i", "row"), node("Gemm", "row table", "y", transB=1)]
-    made = model(nodes, [value("i", "n", dtype=7)], [unknown("y"), unknown("row")], [weight("table", table)])
+    made = model(
+        nodes, [value("i", "n", dtype=7)], [unknown("y"), unknown("row")], [weight("table", table)]
+    )
     module = packer.from_onnx(made, weight_bits=8)
     loaded = runtime.load(packer.export_library(module, tmp_path / "model.so"))
     right = rounded(table.T, 8, 32).T
@@ -169,6 +172,8 @@ def test_a_table_and_its_product_share_a_weight(tmp_path: Path) -> None:
     assert [one.op for one in loaded.model_record.nodes] == ["dso.RowsBits", "dso.MatMulBits"]
     (packed,) = [x for one in loaded.imported_modules for x in one.own_weights.values()]
     assert packed.nbytes < 0.4 * table.nbytes
+    lines = [one.text for one in list_sizes(packer.inspect(tmp_path / "model.so"))]
+    assert lines[-1] == "weights: 1 of 8 bits in blocks of 32, 19,200 elements"
     for index in (64, -65):
         with pytest.raises(IndexError, match=f"expected -64 to 63, found {index}"):
             loaded["main"](np.array([index]))

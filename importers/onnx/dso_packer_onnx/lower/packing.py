@@ -93,9 +93,7 @@ def packed_integers(
         {**form, "zeros": True} if has_zeros else form,
         ir.DataType.INT32,
         fast.matmul_bits_shape(_extents(b), bits, block, has_zeros=has_zeros),
-        lambda _: iter(
-            [fast.pack_matmul_bits(signed(b), factors.numpy(), bits, block, zeros)]
-        ),
+        lambda _: iter([fast.pack_matmul_bits(signed(b), factors.numpy(), bits, block, zeros)]),
     )
 
 
