@@ -175,7 +175,7 @@ SETTINGS = (
     Setting(
         "weight_bits",
         "string",
-        '`"4"` or `"8"`: store float32 matrices of products and tables of tokens with so many bits.',
+        '`"4"` or `"8"`: store matrices of products and tables of tokens with so many bits.',
         lambda text: _number(text, "weight bits"),
     ),
     Setting(
