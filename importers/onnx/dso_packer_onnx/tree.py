@@ -21,6 +21,7 @@ from .program import Body, Variant, all_operators, function_names, make_program,
 from .read import bodies_of, conditions_of, fix_inputs, read_model, take_extents, with_shapes
 from .record import KEY, graph_record
 from .rewrite import rewrite
+from .rewrite.attention_past import concat_past
 from .state import append_in_place, find_pairs, name_totals
 from .weights import Weights
 
@@ -55,6 +56,7 @@ def make_tree(
     variants, numbers = [], count(1)
     for shapes in sets:
         shaped = with_shapes(source, shapes)
+        concat_past(shaped)
         pairs = find_pairs(shaped, state, notes) if len(sets) == 1 else []
         states = append_in_place(shaped, pairs)
         named = name_totals(shaped.graph, states)
