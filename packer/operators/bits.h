@@ -6,6 +6,9 @@
 
 enum { LEAST_BLOCK = 16, MOST_BLOCK = 256, MOST_DIGITS = 3, COLUMN_VECTORS = PANEL / LANES };
 
+/* In words: a line of the cache, and how far ahead one row's weight is requested. */
+enum { LINE = 16, AHEAD = 1536 };
+
 /* A block of a weight's panel: rows of PANEL words, first scales, then zeros if there are any. */
 INLINE int64_t words_before(const struct dso_op_matmul_bits *product) {
   return PANEL * (product->has_zeros ? 2 : 1);

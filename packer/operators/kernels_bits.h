@@ -12,6 +12,8 @@ INLINE TARGET void MULTIPLY(const struct dso_op_matmul_bits *product, const char
   for (int r = 0; r < count; r++) UNROLL
   for (int v = 0; v < COLUMN_VECTORS; v++) sums[r][v] = splat(0);
   for (int64_t b = blocks_of(product); b > 0; b--, panel += step) {
+    if (count == 1)
+      for (int64_t i = 0; i < step; i += LINE) __builtin_prefetch(panel + AHEAD + i);
     UNROLL
     for (int first = 0; first < COLUMN_VECTORS; first += VECTORS) {
       const uint32_t *words_of = panel + before + first * LANES;
