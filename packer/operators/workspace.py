@@ -90,7 +90,7 @@ def bits_of_row(inner: int, block: int, *, activation_bits: int = 0) -> int:
     Parameters
     ----------
     inner, block : int
-        Inputs, and those that share a scale.
+        All inputs, and how many share a scale.
     activation_bits : int
         8, or 0 for float32, which is three bytes of each input.
     """

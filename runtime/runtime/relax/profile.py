@@ -40,6 +40,7 @@ def profile_function(
     if row is None:
         raise executable._not_found(name, query_imports=False)
     function = CoreSession(0).function(machine, name, tuple(row.param_names), executable)
+    assert function is not None
     function(*args)  # caches, page faults and memory
     machine.measure()
     costs = []

@@ -96,7 +96,7 @@ def _module_of(model: Any, names: Sequence[str], name_of_cache: str) -> Any:
     import torch
     from transformers import DynamicCache
 
-    class Causal(torch.nn.Module):
+    class Causal(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.model = model

@@ -18,7 +18,7 @@ IDS = [5, 17, 33, 4]
 
 @pytest.mark.parametrize("kind", ["llama static", "gpt2 dynamic"])
 def test_caches_become_state(kind: str, tmp_path: Path) -> None:
-    """Also with bits of a weight; the tokens are those of `generate`."""
+    """Of either kind; `generate` finds the same tokens."""
     name, cache = kind.split()
     model = make(name)
     config = {"config": model.config, "max_cache_len": 64}
