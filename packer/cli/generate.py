@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from runtime.error import PackerError
 
+from .load import read_speed, signals_end_process
 from .parser import CommandParser
 from .terminal import write
 
@@ -26,8 +27,6 @@ examples:
   packer generate model.so --ids 1,2,3 --max 64
   packer generate model.so --ids 1,2,3 --stop 2 --temperature 0.8 --top-k 40 --seed 7
   packer generate model.so --ids 1,2,3 --speed  # tokens per second, and the machine's bandwidth"""
-
-_READ_NBYTES = 1 << 28
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -53,6 +52,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         ("--seed", int, None, "of the random numbers"),
     ):
         parser.add_argument(option, type=kind, default=default, metavar="N", help=text)
+    key = "the key of encrypted modules: a file, env:NAME, or the PKCS #11 URI of a key"
+    parser.add_argument("--key", metavar="KEY", help=key)
     speed = "print tokens per second, and the bytes that one thread reads per second"
     parser.add_argument("--speed", action="store_true", help=speed)
     return parser.parse_args(argv)
@@ -67,9 +68,14 @@ def _ids(text: str) -> list[int]:
 
 def run(arguments: argparse.Namespace) -> None:
     """Load, generate, print."""
+    with signals_end_process():
+        _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> None:
     import runtime
 
-    model = runtime.load(arguments.library)
+    model = runtime.load(arguments.library, key=arguments.key)
     record = model.model_record
     if record is None or not record.states:
         text = "a model with state, found one without; packer export --state names its caches"
@@ -105,16 +111,5 @@ def _generate(model: Module, arguments: argparse.Namespace, sampling: Sampling) 
         first, rest = times[1] - times[0], times[-1] - times[1]
         write(
             f"{first * 1e3:.1f} ms to the first token, then {(len(times) - 2) / rest:.1f} tokens "
-            f"per second; one thread reads {_bandwidth() / 1e9:.1f} GB per second"
+            f"per second; one thread reads {read_speed():.1f} GB per second"
         )
-
-
-def _bandwidth() -> float:
-    """Measure the bytes that one thread reads per second: the best of three searches."""
-    data = b"\1" * _READ_NBYTES
-    times = []
-    for _ in range(3):
-        start = perf_counter()
-        data.find(b"\2")
-        times.append(perf_counter() - start)
-    return _READ_NBYTES / min(times)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 from runtime.abi import HEADER_NBYTES
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..elf.image import Segment
     from ..elf.symbol_table import Symbol
+    from .graph import GraphReport
     from .report import BlobReport, EntryReport, LibraryReport
 
 SymbolOrder = Literal["file", "name", "size", "address"]
@@ -88,6 +90,20 @@ def list_sizes(report: LibraryReport) -> Iterator[Line]:
         entries = sorted(report.blob.entries, key=lambda entry: -entry.nbytes)
         rows = [_size(e.nbytes, report.nbytes, start + e.offset, e.key) for e in entries]
         yield from _sizes("blob entries", rows)
+    if report.graph is not None:
+        yield from _weights_of_few_bits(report.graph)
+
+
+def _weights_of_few_bits(graph: GraphReport) -> Iterator[Line]:
+    """Count the weights that are stored as integers in blocks, by their bits."""
+    counts: dict[tuple[int, int], list[int]] = {}
+    for form in graph.weights.values():
+        if form.get("kernel") == "matmul_bits":
+            known = counts.setdefault((form.get("bits", 0), form.get("block", 0)), [])
+            known.append(prod(form.get("shape", ())))
+    for (bits, block), sizes in sorted(counts.items()):
+        text = f"{len(sizes)} of {bits} bits in blocks of {block}, {sum(sizes):,} elements"
+        yield line(("weights: ", "title"), text)
 
 
 def _uncovered(report: LibraryReport) -> int:

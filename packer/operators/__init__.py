@@ -40,7 +40,7 @@ _FILES: dict[str, tuple[str, ...]] = {
     "double_matmul": ("matmul_double", "parallel"),
     "elementwise": ("reorder", "parallel"),
     "matmul": ("matmul", *_TILES),
-    "matmul_bits": ("matmul_bits", *_TILES),
+    "matmul_bits": ("matmul_bits", "matmul_bits_rows", *_TILES),
     "lowp_conv2d": (
         *("conv2d_lowp", "copy_lowp", "depthwise_lowp", "pack_conv2d_lowp"),
         *_LOWP_TILES,

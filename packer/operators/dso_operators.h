@@ -97,12 +97,19 @@ DSO_OP_API int64_t dso_op_matmul_packed_size(const struct dso_op_matmul *product
 DSO_OP_API void dso_op_matmul_pack(const struct dso_op_matmul *product, const float *b,
                                    int64_t b_row, int64_t b_column, float *packed);
 
-/* ---- Product with a weight of 4 or 8 bits: b[k][j] = scale[k / block][j] * an integer ---- */
+/* ---- Product with a weight of 4 or 8 bits: b[k][j] = scale[k / block][j] * (an integer - zero) ----
+ *
+ * With activation_bits 8 each block of a becomes integers too, the nearest to a * 127 / greatest, and
+ * each sum of integers is exact; then (sum * a's scale) * b's scale are added in float32, block after
+ * block: the same bits on every processor. A block whose greatest is below 2^-100 counts as 0, one
+ * with an infinity or a NaN makes NaN. */
 
 struct dso_op_matmul_bits {
   int64_t rows, inner, columns;
-  int bits;      /* 4 or 8 */
-  int64_t block; /* inputs that share a scale: 16, 32, 64, 128 or 256 */
+  int bits;            /* 4 or 8 */
+  int activation_bits; /* 8, or 0: float32 */
+  int has_zeros;       /* the weight has a zero for each scale, else they are 0 */
+  int64_t block;       /* inputs that share a scale: 16, 32, 64, 128 or 256 */
   const float *a;
   int64_t a_row;
   const void *b; /* packed: packer.operators.pack_matmul_bits; docs/operators.md */
@@ -114,6 +121,11 @@ struct dso_op_matmul_bits {
 
 DSO_OP_API int dso_op_matmul_bits(const struct dso_op_matmul_bits *product);
 DSO_OP_API int64_t dso_op_matmul_bits_workspace(const struct dso_op_matmul_bits *product);
+
+/* Write column `column` of the weight, as float32, to out[inner]: a row of a table of few bits. Of
+ * the struct it needs inner, bits, has_zeros, block and b. */
+DSO_OP_API void dso_op_matmul_bits_column(const struct dso_op_matmul_bits *product, int64_t column,
+                                          float *out);
 
 /* ---- Matrix product of doubles; fields as in struct dso_op_matmul, sizes in doubles ---- */
 

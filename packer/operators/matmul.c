@@ -72,6 +72,18 @@ static void prepare(const void *data, int64_t index) {
   }
 }
 
+/* The sums of one row with a panel, which is read once, in order. */
+static void multiply_row(const float *a, const float *weight, int64_t step, int64_t inner,
+                         float *to) {
+  vec sums[PANEL / LANES];
+  UNROLL
+  for (int v = 0; v < PANEL / LANES; v++) sums[v] = splat(0);
+  for (int64_t k = 0; k < inner; k++, weight += step) UNROLL
+  for (int v = 0; v < PANEL / LANES; v++) sums[v] += load(weight + v * LANES) * a[k];
+  UNROLL
+  for (int v = 0; v < PANEL / LANES; v++) store(to + v * LANES, sums[v]);
+}
+
 /* One item: a panel of columns for a chunk of rows. */
 static void multiply(const void *data, int64_t index) {
   const struct plan *plan = data;
@@ -115,6 +127,11 @@ static void multiply(const void *data, int64_t index) {
                               .step = product->out_row,
                               .plane = BLOCK,
                               .first = column};
+  if (rows == 1 && tile.type == DSO_OP_FLOAT32) {
+    multiply_row(a, tile.weight, tile.weight_step, inner, sums);
+    dso_op_finish(&place, positions, columns, sums);
+    return;
+  }
   dso_op_tiles(&tile, positions, count, columns, sums, &place);
 }
 

@@ -54,7 +54,9 @@ def quantize_matmul(b: Any, bits: int, block: int = 32) -> tuple[Any, Any]:
     return integers.reshape(-1, columns)[:inner], scales
 
 
-def pack_matmul_bits(integers: Any, scales: Any, bits: int, block: int = 32) -> Any:
+def pack_matmul_bits(
+    integers: Any, scales: Any, bits: int, block: int = 32, zeros: Any = None
+) -> Any:
     """Pack integers and scales, as `quantize_matmul` makes them, in the order of the kernel.
 
     Parameters
@@ -65,40 +67,54 @@ def pack_matmul_bits(integers: Any, scales: Any, bits: int, block: int = 32) -> 
         float32 of shape (inner / block rounded up, columns).
     bits, block : int
         As for `quantize_matmul`.
+    zeros : ndarray, optional
+        The number that counts as 0, for each scale: an array of the same shape.
 
     Returns
     -------
     ndarray
         int32, C-contiguous: (columns / 32 rounded up, blocks, 1 + block * bits / 32, 32). The first
-        row of a block has the scales as float32, each other one the adjacent inputs of a column in
-        a word, the first in the lowest bits. The caller owns it.
+        row of a block has the scales as float32, the second one the zeros if there are any. Each
+        other row has the adjacent inputs of a column in a word: bytes, of which the first is the
+        lowest; or for 4 bits the first four inputs in the low halves of bytes, then four in the
+        high halves. The caller owns it.
 
     Raises
     ------
     ValueError
-        The number of bits or the block is another one.
+        The number of bits or the block is another one; or the scales or zeros have another shape,
+        or are not finite.
     """
     import numpy as np
 
     _check(bits, block)
     inner, columns = integers.shape
     blocks, panels, in_word = -(-inner // block), -(-columns // PANEL), _WORD // bits
+    rows = [scales] if zeros is None else [scales, zeros]
+    for name, row in zip(("scales", "zeros"), rows, strict=False):
+        if row.shape != (blocks, columns) or not np.isfinite(row).all():
+            text = f"finite numbers of shape {(blocks, columns)}"
+            raise ValueError(f"{name}, expected {text}, found shape {row.shape} or NaN, infinity")
     whole = np.zeros((blocks * block, panels * PANEL), np.uint32)
     whole[:inner, :columns] = integers.astype(np.uint32) & np.uint32((1 << bits) - 1)
     parts = whole.reshape(blocks, block // in_word, in_word, panels, PANEL)
     words = np.zeros((blocks, block // in_word, panels, PANEL), np.uint32)
     for index in range(in_word):
-        words |= parts[:, :, index] << np.uint32(bits * index)
-    factors = np.zeros((blocks, 1, panels, PANEL), np.float32)
-    factors[:, 0].reshape(blocks, -1)[:, :columns] = scales
+        words |= parts[:, :, index] << np.uint32(8 * (index % 4) + 4 * (index // 4))
+    factors = np.zeros((blocks, len(rows), panels, PANEL), np.float32)
+    for index, row in enumerate(rows):
+        factors[:, index].reshape(blocks, -1)[:, :columns] = row
     packed = np.concatenate([factors.view(np.uint32), words], 1).transpose(2, 0, 1, 3)
     return np.ascontiguousarray(packed).view(np.int32)
 
 
-def matmul_bits_shape(shape: Sequence[int], bits: int, block: int) -> tuple[int, ...]:
+def matmul_bits_shape(
+    shape: Sequence[int], bits: int, block: int, *, has_zeros: bool = False
+) -> tuple[int, ...]:
     """Return the shape of what `pack_matmul_bits` makes of a factor of this shape."""
     inner, columns = shape
-    return (-(-columns // PANEL), -(-inner // block), 1 + block * bits // _WORD, PANEL)
+    rows = 1 + has_zeros + block * bits // _WORD
+    return (-(-columns // PANEL), -(-inner // block), rows, PANEL)
 
 
 def _check(bits: int, block: int) -> None:

@@ -84,6 +84,19 @@ def most_of_matmul(rows: int, inner: int, columns: int, *, is_packed: bool) -> i
     return a if is_packed else a + _up(columns, PANEL) * PANEL * inner
 
 
+def bits_of_row(inner: int, block: int, *, activation_bits: int = 0) -> int:
+    """Count the floats of a row of inputs as integers, for products with few bits.
+
+    Parameters
+    ----------
+    inner, block : int
+        All inputs, and how many share a scale.
+    activation_bits : int
+        8, or 0 for float32, which is three bytes of each input.
+    """
+    return _up(inner, block) * (8 + (1 if activation_bits else 3) * block // 4)
+
+
 def double_matmul_workspace(inner: int, columns: int) -> int:
     """Count the doubles of one product.
 

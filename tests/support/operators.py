@@ -111,6 +111,9 @@ VISIBLE = '#include "dso_operators.h"\n' + "".join(
     for name in _NAMES
 )
 VISIBLE += """
+void column_matmul_bits(const struct dso_op_matmul_bits *p, int64_t column, float *out) {
+  dso_op_matmul_bits_column(p, column, out);
+}
 int run_normalize(const struct dso_op_normalize *p) { return dso_op_normalize(p); }
 int run_resize(const struct dso_op_resize *p) { return dso_op_resize(p); }
 int64_t room_resize(const struct dso_op_resize *p) { return dso_op_resize_workspace(p); }

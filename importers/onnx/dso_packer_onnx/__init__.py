@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from packer.relax import VMExecutable
 
+    from .lower.bits import Bits
+
     InputShapes = Mapping[str, Sequence[int | str]]
 
 _BITS, _BLOCKS = (4, 8), (16, 32, 64, 128, 256)
@@ -41,6 +43,7 @@ def from_onnx(
     state: Mapping[str, str] | None = None,
     weight_bits: int | None = None,
     block: int | None = None,
+    activation_bits: int | None = None,
     progress: Callable[[str], None] = silent,
 ) -> VMExecutable:
     """Make a tree of modules of an ONNX model: its library needs no other package.
@@ -67,10 +70,13 @@ def from_onnx(
         has neither, and is called by a session (`runtime.Module.session`). By default pairs such
         as ``past_key_values.0.key`` and ``present.0.key``; {} keeps all inputs and outputs.
     weight_bits : {4, 8}, optional
-        Store the float32 matrices of products with so many bits, rounded to the nearest; a note
-        has the largest error of each. By default they are stored as they are.
+        Store the float32 matrices of products, and tables of tokens, with so many bits, rounded to
+        the nearest; a note has the largest error of each. By default they are stored as they are.
     block : {16, 32, 64, 128, 256}, optional
         The inputs that share a scale, 32 by default.
+    activation_bits : {8}, optional
+        Let products with weights of 4 or 8 bits round what they multiply to 8 bits, in blocks.
+        By default it is float32.
     progress : callable
         Gets the name of each step.
 
@@ -106,22 +112,23 @@ def from_onnx(
         raise ExportError(text) from error
     return make_tree(
         *(model, sets, dict(input_values or {}), tuple(list_of(options, "options"))),
-        *(progress, notes, state, _bits(weight_bits, block)),
+        *(progress, notes, state, _bits(weight_bits, block, activation_bits)),
     )
 
 
-def _bits(weight_bits: int | None, block: int | None) -> tuple[int, int] | None:
-    """Return the bits and the block, or None to keep float32."""
+def _bits(weight_bits: int | None, block: int | None, activation_bits: int | None) -> Bits:
+    """Check the numbers."""
+    from .lower.bits import Bits
+
     if weight_bits is None and block is not None:
         raise ExportError(f"from_onnx: block {block!r} without weight_bits; give both, or neither")
-    if weight_bits is None:
-        return None
-    size = 32 if block is None else block
-    for name, value, known in (("weight_bits", weight_bits, _BITS), ("block", size, _BLOCKS)):
-        if value not in known:
-            expected = ", ".join(map(str, known))
-            raise ExportError(f"from_onnx: {name}, expected one of {expected}, found {value!r}")
-    return weight_bits, size
+    given = {"weight": weight_bits, "block": block, "activation": activation_bits}
+    for name, known in (("weight", _BITS), ("block", _BLOCKS), ("activation", (8,))):
+        if given[name] is not None and given[name] not in known:
+            option = name if name == "block" else f"{name}_bits"
+            text = f"{option}, expected one of {', '.join(map(str, known))}, found {given[name]!r}"
+            raise ExportError(f"from_onnx: {text}")
+    return Bits(**{name: value for name, value in given.items() if value is not None})
 
 
 def _sets_of_shapes(

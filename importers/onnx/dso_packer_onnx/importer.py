@@ -119,8 +119,19 @@ def _add_options(group: argparse._ArgumentGroup) -> None:
     fixed = "the value of an input that decides shapes: size=2,2,5,6; it is not an argument then"
     state = "an input that a session keeps, with its next value; found by name without; or none"
     for option, dest, metavar, text in (
-        ("--weight-bits", "weight_bits", "4|8", "store the matrices of products in so many bits"),
+        (
+            "--weight-bits",
+            "weight_bits",
+            "4|8",
+            "store matrices of products and tables of tokens so",
+        ),
         ("--block", "block", "N", "inputs that share a scale of --weight-bits; 32"),
+        (
+            "--activation-bits",
+            "activation_bits",
+            "8",
+            "round what such products multiply to 8 bits",
+        ),
     ):
         group.add_argument(option, dest=dest, metavar=metavar, help=text)
     for option, dest, metavar, text in (
@@ -164,7 +175,7 @@ SETTINGS = (
     Setting(
         "weight_bits",
         "string",
-        '`"4"` or `"8"`: store the float32 matrices of products with so many bits.',
+        '`"4"` or `"8"`: store matrices of products and tables of tokens with so many bits.',
         lambda text: _number(text, "weight bits"),
     ),
     Setting(
@@ -172,6 +183,12 @@ SETTINGS = (
         "string",
         '`"32"`: the inputs that share a scale of `weight_bits`: 16, 32, 64, 128 or 256.',
         lambda text: _number(text, "block"),
+    ),
+    Setting(
+        "activation_bits",
+        "string",
+        '`"8"`: products with weights of few bits round what they multiply to 8 bits.',
+        lambda text: _number(text, "activation bits"),
     ),
     Setting("options", "strings", "Further options for the compiler."),
 )

@@ -12,7 +12,7 @@ from packer.levels.table import DEFAULT_LEVELS
 
 from .host import operator_modules
 from .layout import choose_layouts
-from .lower.bits import use_bits
+from .lower.bits import Bits, use_bits
 from .lower.flow import FUNCTIONS
 from .lower.nodes import in_order, lower_nodes
 from .named import name_extents
@@ -21,6 +21,7 @@ from .program import Body, Variant, all_operators, function_names, make_program,
 from .read import bodies_of, conditions_of, fix_inputs, read_model, take_extents, with_shapes
 from .record import KEY, graph_record
 from .rewrite import rewrite
+from .rewrite.attention_past import concat_past
 from .state import append_in_place, find_pairs, name_totals
 from .weights import Weights
 
@@ -41,13 +42,10 @@ def make_tree(
     options: tuple[str, ...],
     progress: Callable[[str], None],
     notes: list[str],
-    state: Mapping[str, str] | None = None,
-    weight_bits: tuple[int, int] | None = None,
+    state: Mapping[str, str] | None,
+    bits: Bits,
 ) -> VMExecutable:
-    """Make what `from_onnx` returns; `sets` has at least one set of shapes.
-
-    `weight_bits` are the bits of a weight and the inputs of a block.
-    """
+    """Make what `from_onnx` returns; `sets` has at least one set of shapes."""
     if state and len(sets) > 1:
         text = f"state, expected one set of input shapes, found {len(sets)}; leave lengths open"
         raise ExportError(f"from_onnx: {text}")
@@ -58,11 +56,12 @@ def make_tree(
     variants, numbers = [], count(1)
     for shapes in sets:
         shaped = with_shapes(source, shapes)
+        concat_past(shaped)
         pairs = find_pairs(shaped, state, notes) if len(sets) == 1 else []
         states = append_in_place(shaped, pairs)
         named = name_totals(shaped.graph, states)
         progress("make its operators")
-        made = _variant(shaped, folded, numbers, weight_bits, notes)
+        made = _variant(shaped, folded, numbers, bits, notes)
         variants.append(made._replace(named={**named, **made.named}, states=states))
     weights = _weights_of(variants)
     progress("make its program")
@@ -84,7 +83,7 @@ def _variant(
     model: ir.Model,
     folded: dict[str, str],
     numbers: Iterator[int],
-    weight_bits: tuple[int, int] | None,
+    bits: Bits,
     notes: list[str],
 ) -> Variant:
     """Make the operators of a model with shapes, and of its bodies."""
@@ -94,13 +93,12 @@ def _variant(
     bodies = []
     for node in model.graph:
         made = [
-            Body(f"body_{next(numbers)}", _variant(body.model, folded, numbers, weight_bits, notes))
+            Body(f"body_{next(numbers)}", _variant(body.model, folded, numbers, bits, notes))
             for body in bodies_of(node)
         ]
         node.meta[FUNCTIONS] = [body.function for body in made]
         bodies += made
-    if weight_bits is not None:
-        notes += use_bits(model, *weight_bits)
+    notes += use_bits(model, bits)
     choose_layouts(model.graph)
     operators = in_order(lower_nodes(model.graph))
     return Variant(model.graph, operators, conditions_of(model), named, bodies=bodies)

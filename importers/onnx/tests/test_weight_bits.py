@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import packer
 import runtime
+from packer.inspect.listing import list_sizes
 from packer.operators import quantize_matmul
 
 from .small_models import model, node, unknown, value, weight
@@ -102,7 +104,7 @@ def test_one_product_is_that_of_onnx_runtime(bits: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("extra", ["", "z", "b", "zb"])
 def test_matmul_nbits_is_imported(bits: int, extra: str, tmp_path: Path) -> None:
-    """With zeros and a bias too; without zeros the library keeps the integers."""
+    """With zeros and a bias too; the library keeps the integers."""
     blocks = 4
     weights = {
         "w": RANDOM.integers(0, 256, (MIDDLE, blocks, 4 * bits)).astype(np.uint8),
@@ -115,8 +117,85 @@ def test_matmul_nbits_is_imported(bits: int, extra: str, tmp_path: Path) -> None
     made = peer(bits, weights)
     loaded = runtime.load(packer.export_library(packer.from_onnx(made), tmp_path / "model.so"))
     check_peer(loaded, made)
-    kinds = {one.op for one in loaded.model_record.nodes}
-    assert ("dso.MatMulBits" in kinds) == ("z" not in extra)
+    assert "dso.MatMulBits" in {one.op for one in loaded.model_record.nodes}
+    integers = unpacked(weights["w"].reshape(MIDDLE, -1), bits)[:, :INNER] - float(1 << bits - 1)
+    if "z" in extra:
+        zeros = unpacked(weights["z"], bits)[:, :blocks] - float(1 << bits - 1)
+        integers -= np.repeat(zeros, 32, 1)[:, :INNER]
+    right = integers * np.repeat(weights["s"], 32, 1)[:, :INNER]
+    np.testing.assert_allclose(loaded.weights["w"].numpy(), right.T, rtol=1e-6)
+
+
+def unpacked(rows: np.ndarray, bits: int) -> np.ndarray:
+    """Integers of bytes; of two in a byte the first is in the low bits."""
+    return rows if bits == 8 else np.stack([rows & 15, rows >> 4], -1).reshape(len(rows), -1)
+
+
+@pytest.mark.parametrize("kind", ["INT4", "UINT4", "INT8", "UINT8"])
+@pytest.mark.parametrize("has_zeros", [False, True])
+def test_integers_of_qdq_are_kept(kind: str, has_zeros: bool, tmp_path: Path) -> None:
+    """DequantizeLinear in blocks before MatMul, signed or not."""
+    bits, low = int(kind[-1]), 0 if kind[0] == "U" else -(1 << int(kind[-1]) - 1)
+    w, z = (RANDOM.integers(low, low + (1 << bits), (rows, MIDDLE)) for rows in (64, 2))
+    z *= has_zeros
+    scales = RANDOM.uniform(0.01, 0.1, (2, MIDDLE)).astype(np.float32)
+    right = (w - np.repeat(z, 32, 0)) * np.repeat(scales, 32, 0)
+    data_type, tensor = getattr(onnx.TensorProto, kind), onnx.helper.make_tensor
+    parts = [tensor("w", data_type, w.shape, w.ravel()), weight("s", scales)]
+    parts += [tensor("z", data_type, z.shape, z.ravel())] if has_zeros else []
+    nodes = [
+        node("DequantizeLinear", " ".join(one.name for one in parts), "f", axis=0, block_size=32),
+        node("MatMul", "x f", "y"),
+    ]
+    made = packer.from_onnx(model(nodes, [value("x", "rows", 64)], [unknown("y")], parts))
+    build = packer.Build(cpu="native")
+    loaded = runtime.load(packer.export_library(made, tmp_path / "model.so", build=build))
+    for rows in (1, 5):
+        x = RANDOM.normal(size=(rows, 64)).astype(np.float32)
+        np.testing.assert_allclose(loaded["main"](x).numpy(), x @ right, rtol=1e-4, atol=1e-4)
+    assert "dso.MatMulBits" in {one.op for one in loaded.model_record.nodes}
+
+
+def test_a_table_and_its_product_share_a_weight(tmp_path: Path) -> None:
+    """Rows of a wide table have few bits; indices that it does not have are refused."""
+    table = RANDOM.normal(size=(64, 300)).astype(np.float32)
+    nodes = [node("Gather", "table i", "row"), node("Gemm", "row table", "y", transB=1)]
+    made = model(
+        nodes, [value("i", "n", dtype=7)], [unknown("y"), unknown("row")], [weight("table", table)]
+    )
+    module = packer.from_onnx(made, weight_bits=8)
+    loaded = runtime.load(packer.export_library(module, tmp_path / "model.so"))
+    right = rounded(table.T, 8, 32).T
+    products, rows = loaded["main"](np.array([3, 39, -64, -1]))
+    np.testing.assert_array_equal(rows.numpy(), right[[3, 39, 0, 63]])
+    np.testing.assert_allclose(products.numpy(), rows.numpy() @ right.T, rtol=1e-4, atol=1e-3)
+    assert [one.op for one in loaded.model_record.nodes] == ["dso.RowsBits", "dso.MatMulBits"]
+    (packed,) = [x for one in loaded.imported_modules for x in one.own_weights.values()]
+    assert packed.nbytes < 0.4 * table.nbytes
+    lines = [one.text for one in list_sizes(packer.inspect(tmp_path / "model.so"))]
+    assert lines[-1] == "weights: 1 of 8 bits in blocks of 32, 19,200 elements"
+    for index in (64, -65):
+        with pytest.raises(IndexError, match=f"expected -64 to 63, found {index}"):
+            loaded["main"](np.array([index]))
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_activations_of_8_bits(bits: int, tmp_path: Path) -> None:
+    """Equal bits at each level and for each number of rows; near the float32 results."""
+    module = packer.from_onnx(network(), weight_bits=bits, activation_bits=8)
+    assert "2 products round what they multiply to 8 bits" in module._imported_code.notes
+    loaded = runtime.load(packer.export_library(module, tmp_path / "model.so"))
+    first, second = rounded(FIRST, bits, 32), rounded(SECOND.T, bits, 32)
+    x = RANDOM.normal(size=(33, INNER)).astype(np.float32)
+    every = loaded["main"](x).numpy()
+    right = np.maximum(x @ first @ second + BIAS, 0)
+    assert np.abs(every - right).max() < 0.02 * np.abs(right).max()
+    for rows in (1, 2, 5):
+        np.testing.assert_array_equal(loaded["main"](x[:rows]).numpy(), every[:rows])
+    for level in ("x86-64-v1", "x86-64-v3") if platform.machine() == "x86_64" else ():
+        build = packer.Build(cpu=level)
+        other = runtime.load(packer.export_library(module, tmp_path / level, build=build))
+        np.testing.assert_array_equal(other["main"](x).numpy(), every)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +231,7 @@ def test_note_has_the_largest_error_of_each_weight() -> None:
         ({"weight_bits": 3}, "weight_bits, expected one of 4, 8, found 3"),
         ({"weight_bits": 4, "block": 20}, "block, expected one of 16, 32, .*, found 20"),
         ({"block": 32}, "block 32 without weight_bits"),
+        ({"activation_bits": 4}, "activation_bits, expected one of 8, found 4"),
     ],
 )
 def test_other_numbers_are_refused(options, refused) -> None:

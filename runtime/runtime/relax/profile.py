@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 from statistics import median
 
+from .._core import Session as CoreSession
 from .._core import vm_builtin_names
 from ..graph.extent import extent_at
 from ..graph.profile import OperatorTime, Profile
 from ..tensors.dtype import string_to_dtype
-from .machine import function_of, make_machine
+from .machine import make_machine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,14 +31,16 @@ def profile_function(
 
     An operator is a call instruction, named by the record of the model if it has one. The machine's
     built-in functions, and functions that the record lacks, are a row each. Times include the step
-    from the call before.
+    from the call before. The calls use a new session, if the model has state.
     """
     if number < 1:
         raise ValueError(f"profile: number {number}, expected at least 1")
     machine = make_machine(executable, devices)
-    function = function_of(machine, executable, name)
-    if function is None:
+    row = executable.table_row(name)
+    if row is None:
         raise executable._not_found(name, query_imports=False)
+    function = CoreSession(0).function(machine, name, tuple(row.param_names), executable)
+    assert function is not None
     function(*args)  # caches, page faults and memory
     machine.measure()
     costs = []

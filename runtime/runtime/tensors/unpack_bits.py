@@ -24,15 +24,17 @@ def matmul_bits(flat: Any, shape: tuple[int, ...], form: Mapping[str, Any]) -> A
         raise ValueError(f"bits {bits!r} and block {block!r} of a matrix of shape {shape!r}")
     is_transposed = bool(form.get("transposed"))
     inner, columns = shape[::-1] if is_transposed else shape
-    words = block * bits // 32
-    sizes = (-(-columns // PANEL), -(-inner // block), 1 + words, PANEL)
+    before = 2 if form.get("zeros") else 1  # rows
+    sizes = (-(-columns // PANEL), -(-inner // block), before + block * bits // 32, PANEL)
     if flat.dtype != np.int32 or flat.size != prod(sizes):
         raise ValueError(f"{flat.size} elements of {flat.dtype}, expected {prod(sizes)} of int32")
     packed = flat.reshape(sizes)
-    scales = np.ascontiguousarray(packed[:, :, 0]).view(np.float32)
-    parts = [packed[:, :, 1:] << (32 - bits * (i + 1)) >> (32 - bits) for i in range(32 // bits)]
+    factors = np.ascontiguousarray(packed[:, :, :before]).view(np.float32)
+    firsts = [8 * (index % 4) + 4 * (index // 4) for index in range(32 // bits)]
+    parts = [packed[:, :, before:] << (32 - bits - bit) >> (32 - bits) for bit in firsts]
     integers = np.stack(parts, 3)  # panels, blocks, words, inputs of a word, columns
-    values = integers * scales[:, :, None, None]
+    zeros = factors[:, :, 1, None, None] if before > 1 else np.float32(0)
+    values = (integers - zeros) * factors[:, :, 0, None, None]
     matrix = values.reshape(sizes[0], -1, PANEL).swapaxes(0, 1).reshape(-1, sizes[0] * PANEL)
     matrix = matrix[:inner, :columns].astype(np.float32)
     return np.ascontiguousarray(matrix.T if is_transposed else matrix)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .append import append
-from .bits import matmul_bits
+from .bits import matmul_bits, rows_bits
 from .elementwise import elementwise
 from .extents import extents, prefix
 from .flow import flow
@@ -47,6 +47,7 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Quantize": quantize,
     "Recurrent": recurrent,
     "Reorder": reorder,
+    "RowsBits": rows_bits,
     "Resize": resize,
 }
 

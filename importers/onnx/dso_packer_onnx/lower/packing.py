@@ -10,6 +10,7 @@ import onnx_ir as ir
 from packer import operators as fast
 
 from ..dtypes import dtype_name, element_bits
+from ..rewrite.bits import signed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -79,18 +80,20 @@ def packed_matmul_bits(b: ir.Value, *, is_transposed: bool, bits: int, block: in
     )
 
 
-def packed_integers(b: ir.Value, scales: ir.Value, *, bits: int, block: int) -> ir.Value:
+def packed_integers(
+    b: ir.Value, scales: ir.Value, zeros: Any = None, *, bits: int, block: int
+) -> ir.Value:
     """Return a matrix of integers with its scales as `pack_matmul_bits` stores them."""
     factors = scales.const_value
     assert factors is not None
+    has_zeros = zeros is not None
+    form = {"kernel": "matmul_bits", "transposed": False, "bits": bits, "block": block}
     return _packed(
         b,
-        {"kernel": "matmul_bits", "transposed": False, "bits": bits, "block": block},
+        {**form, "zeros": True} if has_zeros else form,
         ir.DataType.INT32,
-        fast.matmul_bits_shape(_extents(b), bits, block),
-        lambda array: iter(
-            [fast.pack_matmul_bits(array.astype(np.int8), factors.numpy(), bits, block)]
-        ),
+        fast.matmul_bits_shape(_extents(b), bits, block, has_zeros=has_zeros),
+        lambda _: iter([fast.pack_matmul_bits(signed(b), factors.numpy(), bits, block, zeros)]),
     )
 
 

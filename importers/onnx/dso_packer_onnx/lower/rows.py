@@ -118,6 +118,8 @@ def attention(node: ir.Node) -> Operator:
     floats = written(need.attention_workspace(*map(expression_of, sizes)))
     masked = _mask_in_c(shape_of(mask)) if mask is not None else ""
     scale = node.attributes.get_float("scale", 0.0)
+    has_past = bool(node.attributes.get_int("has_past", 0))
+    past = f" .past = {in_c(of_k.rows)} - {in_c(of_q.rows)}," if has_past else ""
     body = f"""\
   const struct dso_op_attention attention = {{
       .batch = {in_c(batch)}, .heads = {of_q.heads}, .kv_heads = {of_k.heads},
@@ -126,7 +128,7 @@ def attention(node: ir.Node) -> Operator:
       .q = x0, .k = x1, .v = x2,
       {of_q.distances("q")}, {of_k.distances("k")}, {of_v.distances("v")},
 {masked}
-      .is_causal = {node.attributes.get_int("is_causal", 0)},
+      .is_causal = {node.attributes.get_int("is_causal", 0)},{past}
       .scale = {float_in_c(scale)},
       .out = y0, {of_out.distances("out")},
 {"      .workspace = workspace," if floats else ""}

@@ -136,10 +136,11 @@ def attention_node(
     return new_node("Attention", values, ordered, shape=shape, name=name, domain=DSO)
 
 
-# kv_layout: of k and v, if not as q; "sbhd" is (rows, batch, heads, size), as caches are.
+# kv_layout: of k and v, if not as q; "sbhd" is (rows, batch, heads, size), as caches are. has_past:
+# the last keys belong to the rows of q, so a causal mask begins there.
 _ATTRIBUTES = (
     *("num_heads", "kv_num_heads", "scale", "is_causal", "layout", "out_layout"),
-    "kv_layout",
+    *("kv_layout", "has_past"),
 )
 
 

@@ -17,6 +17,7 @@ from packer.files.text import path_error
 from runtime.error import near_names
 
 from ..quiet import quiet
+from .caches import step_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,8 @@ def from_torch(
         working directory, and beside the file.
     example_inputs : sequence of torch.Tensor
         Arguments of a call; the library takes the same dtypes and shapes. Not used for an
-        ExportedProgram.
+        ExportedProgram. A cache of transformers among them, of any length, becomes state: a
+        session keeps its rows, and the number of tokens is open (tokens.md).
     dynamic_shapes : optional
         Which extents each call decides, as for `torch.export.export`: ``{"ids": {0: Dim("batch"),
         1: Dim("seq", max=512)}}``. The greatest value of a Dim is checked in each call.
@@ -77,8 +79,12 @@ def from_torch(
 
     if isinstance(module, str):
         return from_torch(*_made_by(module), **options)
+    step, names_of = step_of(module, example_inputs, dynamic_shapes), {}
+    if step is not None:
+        module, example_inputs, dynamic_shapes = step[:3]
+        names_of = {"input_names": step.input_names, "output_names": step.output_names}
     program = _program_of(module, example_inputs, dynamic_shapes)
-    model = _onnx_of(program)
+    model = _onnx_of(program, **names_of)
     names = _name_symbols(model.proto, dynamic_shapes)
     return from_onnx(model._replace(ranges=_ranges(program, names)), **options)
 
@@ -154,7 +160,7 @@ def _program_of(module: Any, example_inputs: Sequence[Any], dynamic_shapes: Any)
         module.train(was_training)
 
 
-def _onnx_of(program: Any) -> LightModel:
+def _onnx_of(program: Any, **names: list[str]) -> LightModel:
     """Return the model, which shares the program's large weights: they are not copied."""
     import torch
 
@@ -162,7 +168,7 @@ def _onnx_of(program: Any) -> LightModel:
 
     try:
         with _quiet():
-            exported = torch.onnx.export(program, dynamo=True, verbose=False)
+            exported = torch.onnx.export(program, dynamo=True, verbose=False, **names)
     except ImportError as error:
         raise ExportError(
             f"packer.from_torch needs the package {error.name}: pip install 'dso-packer[torch]'"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.reference
 import pytest
 
 import packer
@@ -161,3 +162,35 @@ def test_option_and_table_choose_states(tmp_path: Path) -> None:
     one, two = (runtime.load(tmp_path / name) for name in ("one.so", "two.so"))
     assert one.get_source() == two.get_source()
     assert "dso.state.append" in one.get_source()
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+@pytest.mark.parametrize("options", ["", "is_causal = 1", "scale = 0.3"])
+def test_attention_with_past_keys_is_a_cache(is_split: bool, options: str, tmp_path: Path) -> None:
+    """Of the heads in one axis or in their own, with shared ones; beside ONNX's reference."""
+    q, k = ("1, 4, seq, 8", "1, 2, seq, 8") if is_split else ("1, seq, 32", "1, seq, 16")
+    counts = [] if is_split else ["q_num_heads = 4", "kv_num_heads = 2"]
+    attributes = ", ".join([*counts, *([options] if options else [])])
+    text = f"""
+<ir_version: 10, opset_import: ["" : 23]>
+step (float[{q}] q, float[{k}] k, float[{k}] v, float[1, 2, past, 8] past_0_key,
+      float[1, 2, past, 8] past_0_value)
+  => (float[{q}] y, float[1, 2, all, 8] present_0_key, float[1, 2, all, 8] present_0_value)
+{{
+  y, present_0_key, present_0_value =
+    Attention{f"<{attributes}>" if attributes else ""}(q, k, v, , past_0_key, past_0_value)
+}}
+"""
+    made = onnx.parser.parse_model(text)
+    session = library(tmp_path, made).session()
+    reference = onnx.reference.ReferenceEvaluator(made)
+    random = np.random.default_rng(0)
+    past = [np.zeros((1, 2, 0, 8), np.float32)] * 2
+    for rows in (3, 1, 2):
+        shapes = [(1, 4, rows, 8), *[(1, 2, rows, 8)] * 2]
+        shapes = shapes if is_split else [(1, rows, 32), *[(1, rows, 16)] * 2]
+        given = [random.normal(size=shape).astype(np.float32) for shape in shapes]
+        names = ("q", "k", "v", "past_0_key", "past_0_value")
+        right, *past = reference.run(None, dict(zip(names, [*given, *past], strict=True)))
+        np.testing.assert_allclose(session["main"](*given).numpy(), right, rtol=1e-4, atol=1e-5)
+    assert session.length == 6
