@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..sequence_code import CALLS
 from .append import append
 from .bits import matmul_bits
 from .elementwise import elementwise
@@ -48,6 +49,7 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Recurrent": recurrent,
     "Reorder": reorder,
     "Resize": resize,
+    **dict.fromkeys((f"Sequence{call}" for call in CALLS), flow),
 }
 
 

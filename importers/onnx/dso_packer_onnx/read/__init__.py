@@ -23,6 +23,7 @@ from .fixed_inputs import fix_inputs as fix_inputs
 from .graphs import Graphs
 from .matmul_bits import expand_matmul_bits
 from .nodes import check_nodes, inline_functions
+from .objects import put_inputs
 from .opset import check_versions, convert
 from .outside import LightModel, Outside, light_bytes, light_proto
 from .shapes import with_shapes as with_shapes
@@ -59,7 +60,7 @@ def read_model(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> ir.Mo
     ------
     ExportError
         If a package is missing, or if the model cannot be read, breaks a rule of ONNX, or has
-        sequences, optionals, strings or sparse tensors.
+        strings, maps or sparse tensors.
     """
     try:
         import onnx  # noqa: F401
@@ -146,6 +147,7 @@ def _model(proto: Any, tensors: Tensors, most: Mapping[str, int]) -> ir.Model:
         )
         value.const_value = small or weights[name]
     made.graph.sort()
+    put_inputs(made.graph)
     _separate_outputs(made)
     made.meta["source"], made.meta[MOST] = source, most
     return made

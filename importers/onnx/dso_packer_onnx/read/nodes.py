@@ -8,6 +8,7 @@ from typing import Any
 from runtime.error import shown
 
 from .agreement import MOST_ATTRIBUTE, POSITIVE
+from .graphs import all_nodes
 from .opset import find_schema, versions_of
 from .words import first_line, name_of_node, refusal
 
@@ -23,11 +24,16 @@ _ML_OPERATORS = (
 def inline_functions(model: Any, source: str) -> Any:
     """Return a ModelProto in which the nodes of functions replace their calls.
 
-    Raises ExportError if a function cannot be inlined, for instance one of another opset.
+    A SequenceMap, which is a function of ONNX, is inlined too. Raises ExportError if a function cannot be inlined, for instance one of another opset.
     """
+    import onnx.inliner
+
+    if any(node.op_type == "SequenceMap" for node in all_nodes(model.graph.node)):
+        model = onnx.shape_inference.infer_shapes(model)
+        of_onnx = [("", "SequenceMap")]
+        model = onnx.inliner.inline_selected_functions(model, of_onnx, inline_schema_functions=True)
     if not model.functions:
         return model
-    import onnx.inliner
 
     names = {(function.domain, function.name) for function in model.functions}
     try:

@@ -13,6 +13,8 @@ from .branches import take_branch
 from .constants import OpenElements
 from .flow import KEY, KINDS, put_types, run_bodies
 from .infer import Inference
+from .objects import object_of
+from .sequences import run, runs_here
 from .types import Shape, Type, known_extents
 from .words import refusal
 
@@ -81,6 +83,12 @@ class Passes:
         self._model = model
         self.all = [self._begun(sample, number) for number, sample in enumerate(samples)]
         self.open = OpenElements()
+        # The tensors of sequences, if they are the same ones in every call.
+        self.items: dict[ir.Value, list[ir.Value]] = {}
+        for value in model.graph.inputs:
+            type_ = object_of(value)
+            if type_ is not None and type_.is_empty:
+                self.items[value] = []
         self._put_seeds(seeds or {})
         self._run()
 
@@ -141,10 +149,21 @@ class Passes:
             const_value=ir.Tensor(array, name=name),
         )
         self._model.graph.register_initializer(value)
-        for one in self.all:
-            one.types[value] = Type(int(ir.DataType.INT64), array.shape)
-            one.constants[value] = array
+        self.put_constant(value)
         return value
+
+    def put_constant(self, value: ir.Value) -> None:
+        """Note the type and the numbers of a new weight."""
+        tensor = value.const_value
+        assert tensor is not None
+        for one in self.all:
+            one.types[value] = Type(int(tensor.dtype), tuple(tensor.shape.numpy()))
+            one.constants[value] = tensor.numpy()
+
+    def put(self, node: ir.Node) -> None:
+        """Put the types of the results of a node of `flow`."""
+        for number, (one, sample) in enumerate(zip(self.all, self.samples, strict=True)):
+            put_types(node, one, self.births, sample, number)
 
     def _begun(self, sample: Sample, number: int) -> Inference:
         bound = {key: _bound(shape, sample) for key, shape in self.inputs.items()}
@@ -175,6 +194,9 @@ class Passes:
                 continue
             if node.op_type in KINDS and not node.domain:
                 run_bodies(node, self)
+                continue
+            if runs_here(node):
+                run(node, self)
                 continue
             proto = ir.serde.serialize_node(node)
             for one, sample, known in zip(self.all, self.samples, declared, strict=True):
