@@ -13,8 +13,8 @@ static int64_t place_in(const dso_any *args, int64_t most, const dso_any *contex
   int64_t index = args[1].v_int64, length = ((dso_array_object *)args[0].v_ptr)->size;
   if (index >= -length && index < length + most) return index < 0 ? index + length : index;
   raised_format("IndexError",
-                "%sposition %" PRId64 " in a sequence of %" PRId64
-                " tensors, expected %" PRId64 " to %" PRId64,
+                "%sposition %" PRId64 " in a sequence of %" PRId64 " tensors, expected %" PRId64
+                " to %" PRId64,
                 vm_context(context, text), index, length, -length, length + most - 1);
   return -1;
 }
@@ -33,10 +33,9 @@ static int spliced(struct vm_run *run, const dso_array_object *from, int64_t pla
   dso_array_object *made = array_object_new(from->size - removed + added);
   if (made == NULL) return -1;
   for (int64_t i = 0; i < made->size; i++) {
-    const dso_any *source =
-        i < place ? &from->items[i]
-        : i < place + added ? item
-                            : &from->items[i - added + removed];
+    const dso_any *source = i < place           ? &from->items[i]
+                            : i < place + added ? item
+                                                : &from->items[i - added + removed];
     made->items[i] = *source;
     any_retain(source);
     if (source == item && vm_own(vm_of_run(run), &made->items[i]) != 0) {

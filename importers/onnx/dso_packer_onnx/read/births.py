@@ -6,7 +6,7 @@ number for it in each sample, as for the open extents of the inputs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..extent import Extent, identifier, symbols_of
@@ -64,6 +64,8 @@ class Births:
         Whether there are two samples or more.
     equal : sequence of Meeting
         Symbols that are equal to another one, or the model is wrong.
+    shared : collection of str
+        Of a loop's body: the symbols of the model around it, which rounds change.
 
     Attributes
     ----------
@@ -79,10 +81,11 @@ class Births:
         number: int,
         can_differ: bool,
         equal: Sequence[Meeting] = (),
+        shared: Collection[str] = (),
     ) -> None:
         self.of: dict[ir.Value, tuple[str | None, ...]] = {}
         self.nodes: dict[ir.Node, list[str]] = {}
-        self.equal = equal
+        self.equal, self.shared = equal, shared
         self._taken = list(symbols_of(inputs))
         self._first = len(self._taken)
         self.number, self._can_differ = number, can_differ
@@ -98,6 +101,10 @@ class Births:
         name = identifier(f"{stem}{len(self._taken) - self._first + 1}", self._taken)
         self._taken.append(name)
         return name
+
+    def is_born(self, symbol: str) -> bool:
+        """Return True if it is a symbol of this model, not of its inputs."""
+        return self._taken.index(symbol) >= self._first
 
     def value(self, symbol: str, sample: Sample, number: int) -> int:
         """Return the value of a symbol in the sample of a number, 0 for the first one."""
@@ -116,8 +123,8 @@ class Births:
                 for a, b in zip(reversed(first), reversed(second), strict=False):
                     pair = [names.get(a or 0, ""), names.get(b or 0, "")]
                     pair.sort(key=lambda name: self._taken.index(name) if name else -1)
-                    is_born = all(pair) and self._taken.index(pair[1]) >= self._first
-                    if a != b and 1 not in (a, b) and is_born:
+                    can_be = all(pair) and (self.is_born(pair[1]) or {*pair} <= {*self.shared})
+                    if a != b and 1 not in (a, b) and can_be:
                         return Meeting(pair[1], pair[0], name_of_node(node))
         return None
 

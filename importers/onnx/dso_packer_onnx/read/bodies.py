@@ -134,7 +134,9 @@ def make_body(
     model.meta["source"] = passes.source
     _separate(made)
     samples = [dict(sample) for sample in symbols.samples]
-    shaped, inner_passes = shape_body(model, inputs, samples, passes, seeds)
+    shaped, inner_passes = shape_body(
+        model, inputs, samples, passes, seeds, [*(changing or {}).values()]
+    )
     results = tuple(Result(int(v.dtype), shape_of(v), object_of(v)) for v in shaped.meta["results"])
     goes_on = _goes_on(shaped.meta["results"][0], shaped.graph, inner_passes)
     return Body(

@@ -168,7 +168,7 @@ def _loop(node: ir.Node, passes: Passes) -> ir.Node:
 def _declared(
     graph: ir.Graph, objects: Mapping[int, ObjectType], error: EmptyError
 ) -> dict[int, ObjectType]:
-    """Return the types of carried sequences that a body declares, for those that are empty."""
+    """Return the types of carried sequences that a body declares, if those are empty."""
     made = dict(objects)
     for index, type_ in objects.items():
         declared = declared_object(graph.inputs[_CARRIED + index])
@@ -240,8 +240,6 @@ def _replace(
     num_carried: int = -1,
 ) -> ir.Node:
     """Put the node that runs bodies in the place of one that has them."""
-    import onnx_ir as ir
-
     inputs: list[ir.Value | None] = [*first]
     arguments = []
     for body in bodies:

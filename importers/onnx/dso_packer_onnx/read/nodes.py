@@ -24,16 +24,24 @@ _ML_OPERATORS = (
 def inline_functions(model: Any, source: str) -> Any:
     """Return a ModelProto in which the nodes of functions replace their calls.
 
-    A SequenceMap, which is a function of ONNX, is inlined too. Raises ExportError if a function cannot be inlined, for instance one of another opset.
+    A SequenceMap, which is a function of ONNX, is inlined too. Raises ExportError if a function
+    cannot be inlined, for instance one of another opset.
     """
     import onnx.inliner
 
-    if any(node.op_type == "SequenceMap" for node in all_nodes(model.graph.node)):
-        model = onnx.shape_inference.infer_shapes(model)
-        of_onnx = [("", "SequenceMap")]
-        model = onnx.inliner.inline_selected_functions(model, of_onnx, inline_schema_functions=True)
-    if not model.functions:
-        return model
+    made = _inline_local(model, source) if model.functions else model
+    if not any((n.domain, n.op_type) == ("", "SequenceMap") for n in all_nodes(made.graph.node)):
+        return made
+    try:
+        made = onnx.shape_inference.infer_shapes(made)
+        kinds = [("", "SequenceMap")]
+        return onnx.inliner.inline_selected_functions(made, kinds, inline_schema_functions=True)
+    except Exception as error:  # whatever class inference raises
+        raise refusal(source, f"SequenceMap: {first_line(error)}") from error
+
+
+def _inline_local(model: Any, source: str) -> Any:
+    import onnx.inliner
 
     names = {(function.domain, function.name) for function in model.functions}
     try:

@@ -27,7 +27,7 @@ class ObjectType(NamedTuple):
     extents: Extents | None  # of each tensor; None if their ranks differ or are unknown
     is_sequence: bool
     is_optional: bool = False
-    is_empty: bool = False  # whether it has no tensor in every call
+    is_empty: bool = False  # True if it has no tensor in every call
     has_value: bool | None = None  # of an optional, if it is the same in every call
 
     def merged(self, other: ObjectType) -> ObjectType | None:

@@ -1,4 +1,4 @@
-"""The Scan of opset 8, whose first axis is a batch: a Scan of the entries that runs another Scan."""
+"""The Scan of opset 8, which has a batch: a Scan of its entries that runs another Scan."""
 
 from __future__ import annotations
 

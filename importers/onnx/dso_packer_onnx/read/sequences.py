@@ -64,7 +64,7 @@ class _Node:
     def has(self, index: int) -> bool:
         return index < len(self.node.inputs) and self.node.inputs[index] is not None
 
-    def object(self, index: int) -> ObjectType:
+    def type_of(self, index: int) -> ObjectType:
         found = object_of(self.given(index))
         if found is None:
             raise self.refusal(f"input {index}, expected a sequence or an optional, found a tensor")
@@ -129,7 +129,7 @@ class _Node:
             value.name = self.new_name(kind.lower())
         self.graph.insert_before(self.node, made)
         self.passes.step(made)
-        return made.outputs
+        return list(made.outputs)
 
     def put_nodes(self, text: str, inputs: Sequence[ir.Value]) -> None:
         """Let the nodes of a graph, which are inferred next, take the place of the node."""
@@ -180,7 +180,9 @@ class _Node:
         dtype, extents = (type_.dtype, ()) if type_ else result  # type: ignore[misc]
         shape = tuple(self.passes.births.new() if one is None else one for one in extents)
         born = tuple(one for one in shape if isinstance(one, str))
-        flow = FlowNode((), (), ((dtype, shape),), {}, born, call=kind, where=name_of_node(self.node))
+        flow = FlowNode(
+            (), (), ((dtype, shape),), {}, born, call=kind, where=name_of_node(self.node)
+        )
         made = put_flow(self.node, f"Sequence{kind}", inputs, flow, self.passes)
         if type_:
             put_object(made.outputs[0], type_)
@@ -212,7 +214,7 @@ def _construct(node: _Node) -> None:
 
 def _insert(node: _Node) -> None:
     items, value = node.items(0), node.given(1)
-    type_ = node.with_item(node.object(0), value)
+    type_ = node.with_item(node.type_of(0), value)
     place = len(items or ())
     if items is not None and node.has(2):
         found = node.place(2, items, most=1)
@@ -225,7 +227,7 @@ def _insert(node: _Node) -> None:
 
 
 def _erase(node: _Node) -> None:
-    items, type_ = node.items(0), node.object(0)
+    items, type_ = node.items(0), node.type_of(0)
     if items is not None:
         place = node.place(1, items) if node.has(1) else len(items) - 1
         if place is not None:
@@ -237,7 +239,7 @@ def _erase(node: _Node) -> None:
 
 
 def _at(node: _Node) -> None:
-    items, type_ = node.items(0), node.object(0)
+    items, type_ = node.items(0), node.type_of(0)
     if items == []:
         raise node.empty("expected a tensor, found an empty sequence")
     place = None if items is None else node.place(1, items)
@@ -267,7 +269,7 @@ def _concat(node: _Node) -> None:
     if items == []:
         raise node.empty("expected a tensor, found an empty sequence")
     if items is None:
-        _, extents = _tensor(node, node.object(0))
+        _, extents = _tensor(node, node.type_of(0))
         return node.put_nodes(concatenation(len(extents), axis, is_new), [node.given(0)])
     if is_new:
         axes = node.passes.constant(node.new_name("axes"), [axis])
@@ -306,7 +308,7 @@ def _split(node: _Node) -> None:
 
 
 def _same(node: _Node) -> None:
-    node.call("Same", [node.given(0)], node.object(0), node.items(0))
+    node.call("Same", [node.given(0)], node.type_of(0), node.items(0))
 
 
 def _optional(node: _Node) -> None:

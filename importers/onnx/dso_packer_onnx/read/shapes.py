@@ -8,7 +8,7 @@ extents, that fits all three is one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
@@ -73,11 +73,13 @@ def shape_body(
     samples: list[Sample],
     outer: Passes,
     seeds: Mapping[str, ir.Value],
+    shared: Collection[str],
 ) -> tuple[ir.Model, Passes]:
     """Give the model of a body shapes, by the samples of the model around it.
 
     `seeds` are the outer values of small inputs whose elements are known in each sample. Its
-    outputs without the numbers of new symbols are in its metadata.
+    outputs without the numbers of new symbols are in its metadata. `shared` are the symbols of the
+    model around it that rounds change.
     """
     import numpy
 
@@ -86,7 +88,7 @@ def shape_body(
         arrays = [one.constants[value] for one in outer.all]
         is_open = outer.open.elements.get(value, numpy.ones(arrays[0].shape, bool))
         given[name] = Seed(arrays, is_open)
-    model, passes = _with_births(model, inputs, True, samples, outer.births.number, given)
+    model, passes = _with_births(model, inputs, True, samples, outer.births.number, given, shared)
     births = passes.births
     _put_types(model, passes, outer.source)
     model.meta["results"] = [*model.graph.outputs]
@@ -137,16 +139,19 @@ def _with_births(
     samples: list[Sample],
     number: int,
     seeds: Mapping[str, Seed] | None = None,
+    shared: Collection[str] = (),
 ) -> tuple[ir.Model, Passes]:
     """Infer a copy of a model; symbols that must be equal get equal values."""
     extents = [extent for shape in inputs.values() for extent in shape]
     equal: list[Meeting] = []
     while True:
         made, given = model.clone(), [dict(sample) for sample in samples]
-        births = Births(extents, number, len(samples) > 1, equal)
+        births = Births(extents, number, len(samples) > 1, equal, shared)
         try:
             return made, Passes(made, inputs, changed, given, births, seeds)
         except MeetingError as error:
+            if error.meeting.symbol in shared:
+                raise  # the model around it chooses the values
             if error.meeting.symbol in (one.symbol for one in equal):
                 raise refusal(str(model.meta.get("source", "model")), _unequal(error)) from error
             equal.append(error.meeting)

@@ -198,11 +198,17 @@ def check_type(type_: Any, source: str, where: str) -> None:
     """
     kind = type_.WhichOneof("value")
     if kind == "optional_type":
-        type_, kind = type_.optional_type.elem_type, type_.optional_type.elem_type.WhichOneof("value")
+        type_, kind = (
+            type_.optional_type.elem_type,
+            type_.optional_type.elem_type.WhichOneof("value"),
+        )
         if kind == "optional_type":
             raise refusal(source, f"{where} is an optional of an optional, which is unsupported")
     if kind == "sequence_type":
-        type_, kind = type_.sequence_type.elem_type, type_.sequence_type.elem_type.WhichOneof("value")
+        type_, kind = (
+            type_.sequence_type.elem_type,
+            type_.sequence_type.elem_type.WhichOneof("value"),
+        )
         if kind in ("sequence_type", "optional_type"):
             raise refusal(source, f"{where} is a sequence of {_OTHER_TYPES[kind]}; unsupported")
     if kind in _OTHER_TYPES:
