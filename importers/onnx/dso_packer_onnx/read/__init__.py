@@ -16,6 +16,7 @@ from runtime.error import shown
 from runtime.serial.mapped_file import map_file, reason_of
 
 from .bodies import bodies_of as bodies_of
+from .branches import copy_outer_outputs
 from .equations import MOST
 from .equations import conditions_of as conditions_of
 from .extents import take_extents as take_extents
@@ -137,6 +138,7 @@ def _model(proto: Any, tensors: Tensors, most: Mapping[str, int]) -> ir.Model:
     # Parsed again: protobuf frees the memory of a message at once, and only then.
     proto = inline_functions(type(proto).FromString(proto.SerializeToString()), source)
     check_nodes(proto, source)
+    copy_outer_outputs(proto.graph)
     made = ir.from_proto(convert(proto, source))
     for name, value in made.graph.initializers.items():
         tensor = value.const_value

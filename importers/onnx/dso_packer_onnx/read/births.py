@@ -66,6 +66,8 @@ class Births:
         Symbols that are equal to another one, or the model is wrong.
     shared : collection of str
         Of a loop's body: the symbols of the model around it, which rounds change.
+    before : int
+        How many symbols the models around a body have: their values are different ones.
 
     Attributes
     ----------
@@ -82,10 +84,11 @@ class Births:
         can_differ: bool,
         equal: Sequence[Meeting] = (),
         shared: Collection[str] = (),
+        before: int = 0,
     ) -> None:
         self.of: dict[ir.Value, tuple[str | None, ...]] = {}
         self.nodes: dict[ir.Node, list[str]] = {}
-        self.equal, self.shared = equal, shared
+        self.equal, self.shared, self._before = equal, shared, before
         self._taken = list(symbols_of(inputs))
         self._first = len(self._taken)
         self.number, self._can_differ = number, can_differ
@@ -102,6 +105,11 @@ class Births:
         self._taken.append(name)
         return name
 
+    @property
+    def count(self) -> int:
+        """How many symbols there are, also of the models around."""
+        return self._before + len(self._taken) - self._first
+
     def is_born(self, symbol: str) -> bool:
         """Return True if it is a symbol of this model, not of its inputs."""
         return self._taken.index(symbol) >= self._first
@@ -112,7 +120,8 @@ class Births:
         for one in self.equal:
             if one.symbol == symbol:
                 return sample.setdefault(symbol, sample[one.other])
-        return sample.setdefault(symbol, first + step * (self._taken.index(symbol) - self._first))
+        place = self._before + self._taken.index(symbol) - self._first
+        return sample.setdefault(symbol, first + step * place)
 
     def meeting(self, node: ir.Node, one: Inference, sample: Sample) -> Meeting | None:
         """Return two symbols whose values differ where the inputs of a node meet, if some do."""

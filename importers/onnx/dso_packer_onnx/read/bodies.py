@@ -163,7 +163,7 @@ class Symbols:
         self._passes = passes
         self.samples: list[dict[str, int]] = [{} for _ in passes.all]
         self.places: dict[str, tuple[ir.Value, int]] = {}
-        self._known: dict[Sizes, str] = {}
+        self._known: dict[object, str] = {}  # by the sizes, or by value and axis
 
     def shape(self, value: ir.Value, open_axes: Mapping[int, str]) -> tuple[Extent, ...]:
         """Return the shape of an input; some axes have symbols already."""
@@ -175,16 +175,22 @@ class Symbols:
                 symbol = open_axes[axis]
                 births, samples = self._passes.births, self._passes.samples
                 sizes = tuple(births.value(symbol, s, i) for i, s in enumerate(samples))
+            elif axis in self._passes.limited.of.get(value, ()):
+                symbol = self._symbol((value, axis))  # other axes may be as long by chance
+                self.places.setdefault(symbol, (value, axis))
             elif len({*sizes}) == 1:
                 extents.append(sizes[0])
                 continue
             else:
-                symbol = self._known.setdefault(sizes, f"s{len(self._known) + 1}")
+                symbol = self._symbol(sizes)
                 self.places.setdefault(symbol, (value, axis))
             for sample, size in zip(self.samples, sizes, strict=True):
                 sample[symbol] = size
             extents.append(symbol)
         return tuple(extents)
+
+    def _symbol(self, key: object) -> str:
+        return self._known.setdefault(key, f"s{len(self._known) + 1}")
 
 
 def _constant(value: ir.Value, passes: Passes) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..extent import Extent, expression_of, parsed, symbols_of, value_at, written
+from ..operator import shape_of
 from .bodies import Body, Result, Symbols, make_body
 from .objects import EmptyError, ObjectType, declared_object, object_of, put_object
 from .open_shapes import advice
@@ -207,9 +208,12 @@ def _add_changes(
         text = f"carried value {index}: expected {dtype_name(types[0].dtype)} of {rank} axes after"
         found = f"{dtype_name(result.dtype)} {shape_text(result.extents)}"
         raise _refusal(node, passes, f"{text} a round, found {found}")
+    before = shape_of(body.model.graph.inputs[_CARRIED + index])
     for axis in range(rank):
         sizes = tuple((type_.shape or ())[axis] for type_ in types)
-        if (index, axis) not in changing and body.sizes(1 + index, axis) != sizes:
+        is_equal = body.sizes(1 + index, axis) == sizes
+        is_known = result.extents[axis] == before[axis] or len({*sizes}) > 1
+        if (index, axis) not in changing and not (is_equal and is_known):
             changing[index, axis] = passes.births.new()
 
 

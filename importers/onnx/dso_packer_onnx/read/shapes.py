@@ -8,7 +8,8 @@ extents, that fits all three is one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
@@ -88,12 +89,17 @@ def shape_body(
         arrays = [one.constants[value] for one in outer.all]
         is_open = outer.open.elements.get(value, numpy.ones(arrays[0].shape, bool))
         given[name] = Seed(arrays, is_open)
-    model, passes = _with_births(model, inputs, True, samples, outer.births.number, given, shared)
-    births = passes.births
+    around = outer.births
+
+    def begun(equal: Sequence[Meeting]) -> Births:
+        extents = [extent for shape in inputs.values() for extent in shape]
+        return Births(extents, around.number, len(samples) > 1, equal, shared, around.count)
+
+    model, passes = _with_births(model, inputs, True, samples, begun, given)
     _put_types(model, passes, outer.source)
     model.meta["results"] = [*model.graph.outputs]
-    put_extents(model, births)
-    put_conditions(model, {}, births.equal)
+    put_extents(model, passes.births)
+    put_conditions(model, {}, passes.births.equal)
     put_constants(model, passes.all, passes.open)
     return model, passes
 
@@ -120,9 +126,11 @@ def _first(
     has_births: bool,
 ) -> tuple[ir.Model, Passes]:
     refused: ExportError | None = None
+    extents = [extent for shape in inputs.values() for extent in shape]
     for number, samples in enumerate(samples_of(inputs, source, has_births=has_births)):
         try:
-            made, passes = _with_births(model, inputs, changed, samples, number)
+            begun = partial(Births, extents, number, len(samples) > 1)
+            made, passes = _with_births(model, inputs, changed, samples, begun)
             _put_types(made, passes, source)
         except ExportError as error:
             refused = refused or error
@@ -137,20 +145,21 @@ def _with_births(
     inputs: Mapping[str, tuple[Extent, ...]],
     changed: bool,
     samples: list[Sample],
-    number: int,
+    begun: Callable[[Sequence[Meeting]], Births],
     seeds: Mapping[str, Seed] | None = None,
-    shared: Collection[str] = (),
 ) -> tuple[ir.Model, Passes]:
-    """Infer a copy of a model; symbols that must be equal get equal values."""
-    extents = [extent for shape in inputs.values() for extent in shape]
+    """Infer a copy of a model; symbols that must be equal get equal values.
+
+    `begun` makes the symbols, for the ones that are equal to others.
+    """
     equal: list[Meeting] = []
     while True:
         made, given = model.clone(), [dict(sample) for sample in samples]
-        births = Births(extents, number, len(samples) > 1, equal, shared)
+        births = begun(equal)
         try:
             return made, Passes(made, inputs, changed, given, births, seeds)
         except MeetingError as error:
-            if error.meeting.symbol in shared:
+            if error.meeting.symbol in births.shared:
                 raise  # the model around it chooses the values
             if error.meeting.symbol in (one.symbol for one in equal):
                 raise refusal(str(model.meta.get("source", "model")), _unequal(error)) from error
