@@ -29,6 +29,8 @@ from .flow_helpers import (
 )
 from .host import COPY
 from .operator import shape_of
+from .read.objects import object_of
+from .sequence_code import write_call
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -47,10 +49,12 @@ _COPY_VALUE = "vm.builtin.copy"
 
 
 def write_flow(writer: FunctionWriter, operator: Operator) -> None:
-    """Write a branch or a loop, and learn the extents of its results."""
+    """Write a branch, a loop or a call for a sequence, and learn the extents of its results."""
     flow = operator.flow
     assert flow is not None
-    if flow.num_carried < 0:
+    if flow.call:
+        results = [write_call(writer, operator)]
+    elif flow.num_carried < 0:
         results = _write_branch(writer, operator, flow)
     else:
         results = _Loop(writer, operator, flow).write()
@@ -87,6 +91,8 @@ def _learn(writer: FunctionWriter, operator: Operator, results: Sequence[Registe
     """Compare the shapes of results with what is known, and define the symbols that are new."""
     new: dict[str, int] = {}
     for value, register in zip(operator.outputs, results, strict=True):
+        if object_of(value):
+            continue
         pairs: list[int] = []
         for extent in shape_of(value):
             if isinstance(extent, str) and extent in operator.defines and extent not in new:
@@ -214,15 +220,12 @@ class _Loop:
 
     def _separate(self, carried: Sequence[Register], round_: Register) -> None:
         """Copy carried values that no round has made: their memory is planned for others."""
-        code, writer = self.code, self.writer
+        code = self.code
         none, end = code.label(), code.label()
         code.jump_if_zero(round_, none)
         code.jump(end)
         code.place(none)
         for register, value in zip(carried, self.operator.outputs, strict=False):
-            slot = writer.new_slot(f"bytes of {value.name}")
-            shape, nbytes = code.call("vm.builtin.shape_of", register), code.call(NBYTES, register)
-            tensor = writer.tensor_in(nbytes, slot, shape, data_type(value))
-            code.run(COPY, register, tensor, nbytes)
-            code.assign(register, _COPY_VALUE, tensor)
+            if not object_of(value):
+                code.assign(register, _COPY_VALUE, self.writer.copied(register, value))
         code.place(end)

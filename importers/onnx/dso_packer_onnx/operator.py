@@ -34,6 +34,8 @@ class Flow(NamedTuple):
     num_carried: int = -1  # of a loop; -1 for a branch
     has_rounds: bool = False
     has_condition: bool = False
+    call: str = ""  # of a sequence or optional: what the machine does (sequence_code.py)
+    where: str = ""  # the name of the node in messages of the machine
 
 
 class Operator(NamedTuple):

@@ -17,10 +17,11 @@ from .choice import ShapeChoice, input_text
 from .dtypes import data_type, dtype_name
 from .extent import Extent, in_c, parameter, step_of, symbols_of
 from .flow_code import write_flow
-from .flow_helpers import NUMBER, flow_module, is_flow_helper
+from .flow_helpers import NBYTES, NUMBER, flow_module, is_flow_helper
 from .host import COPY, Numbers, helper_module
 from .operator import shape_of, stored_shape
 from .plan import epoch_of, epochs_of, nbytes_of, plan_memory
+from .read.objects import object_of
 from .state.code import StateWriter
 
 if TYPE_CHECKING:
@@ -211,6 +212,8 @@ class FunctionWriter:
         plain = {extent for value in self.graph.inputs for extent in shape_of(value)}
         steps: dict[str, tuple[int, int, int]] = {}  # the slot of a*s + b by s, a and b
         for value in self.variant.arguments:
+            if object_of(value):
+                continue  # each use checks the tensors
             register, shape = self.values[value], shape_of(value)
             context = f"{self.code.name}: {input_text(value)} "
             self.code.run(
@@ -396,6 +399,24 @@ class FunctionWriter:
         self.code.release(storage)
         return tensor
 
+    def copied(self, register: Register, value: ir.Value) -> Register:
+        """Copy a tensor to separate memory."""
+        shape = self.code.call("vm.builtin.shape_of", register)
+        nbytes = self.code.call(NBYTES, register)
+        slot = self.new_slot(f"bytes of {value.name}")
+        tensor = self.tensor_in(nbytes, slot, shape, data_type(value))
+        self.code.run(COPY, register, tensor, nbytes)
+        for one in (shape, nbytes):
+            self.code.release(one)
+        return tensor
+
+    def owned(self, value: ir.Value) -> Register:
+        """Return a tensor in separate memory; a sequence or an optional is one already."""
+        register = self.argument(value)
+        if object_of(value) or self.plan.source(value) in self.made:
+            return register
+        return self.copied(register, value)
+
     def _own_tensor(self, value: ir.Value) -> Register:
         """Allocate memory for one output."""
         if self.states.is_state(value):
@@ -488,6 +509,8 @@ class FunctionWriter:
     def _result(self, output: ir.Value, direct: dict[ir.Value, ir.Value]) -> Register:
         """Return the tensor of an output; one that is elsewhere already is copied."""
         source = self.plan.source(output)
+        if object_of(output):
+            return self.values[source]
         if direct.get(source) is output and source in self.values:
             del direct[source]  # an output that occurs twice is copied
             return self.values[source]

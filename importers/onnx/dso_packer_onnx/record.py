@@ -2,7 +2,8 @@
 
 version     1
 inputs, outputs     [{"name", "dtype", "shape", "most"?}]; an open extent is its expression, and
-            most has the greatest values of extents by name
+            most has the greatest values of extents by name; the dtype of a sequence or optional is
+            seq(float32), optional(float32), or optional(seq(float32))
 variants    of a model for several sets of shapes: [{"function", "inputs", "outputs"}]
 states      [{"input", "output", "appended"}]: what a session keeps, which is neither in inputs nor
             in outputs; values has both
@@ -25,6 +26,7 @@ from runtime.abi import MODEL_RECORD
 from .dtypes import dtype_name
 from .lower.packing import packing_of
 from .operator import shape_of, stored
+from .read.objects import object_of
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -107,7 +109,7 @@ def _type(value: ir.Value, named: Mapping[str, Extent]) -> dict[str, Any]:
         named.get(extent, extent) if isinstance(extent, str) else extent
         for extent in shape_of(value)
     ]
-    return {"dtype": dtype_name(value), "shape": shape}
+    return {"dtype": str(object_of(value) or dtype_name(value)), "shape": shape}
 
 
 def _value(value: ir.Value, named: Mapping[str, Extent]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ table, in the column of the compiler.
 from __future__ import annotations
 
 import argparse
-import base64
 import json
 import os
 import re
@@ -97,18 +96,16 @@ def export(name: str, folder: Path) -> str:
     try:
         module, arrays = imported(name)
         packer.export_library(module, folder / f"{name}.so", build=packer.Build(cpu=()))
-        inputs = [node_data.packed(array)._asdict() for array in arrays]
+        inputs = [node_data.packed_all(array) for array in arrays]
     except PackerError as error:
         return f"refused: {cause_of(error)}"
     except Exception as error:  # a defect; the others still run
         return f"failed: {type(error).__name__}: {error}"
-    for stored in inputs:
-        stored["data"] = base64.b64encode(stored["data"]).decode()
     (folder / f"{name}.json").write_text(json.dumps(inputs))
     return ""
 
 
-def imported(name: str) -> tuple[VMExecutable, list[np.ndarray]]:
+def imported(name: str) -> tuple[VMExecutable, list[Any]]:
     """Return the tree of a test, and its arguments: the inputs that decide no shape.
 
     A refusal that advises to give inputs by input_values is followed.
@@ -132,12 +129,9 @@ def imported(name: str) -> tuple[VMExecutable, list[np.ndarray]]:
 def cause_of(error: PackerError) -> str:
     """Return the cause of a refusal in a word; the whole message if it has none."""
     cause = getattr(error, "cause", None)
-    words = {"is a sequence": "sequence", "is an optional": "optional", "of strings": "string"}
-    words["another Scan"] = "unknown"
     if "shape, expected one that follows from the inputs" in str(error):
         return "shape"
-    found = [cause for text, cause in words.items() if text in str(error)]
-    return cause or (found[0] if found else str(error))
+    return cause or ("string" if "of strings" in str(error) else str(error))
 
 
 def call(folder: Path, names: list[str]) -> dict[str, str]:
@@ -161,10 +155,7 @@ def judged(name: str, folder: Path) -> str:
     outcome = json.loads((folder / f"{name}.out.json").read_text())
     if "error" in outcome:
         return f"failed: {outcome['error']}"
-    results = []
-    for one in outcome["outputs"]:
-        stored = node_data.Packed(one["dtype"], tuple(one["shape"]), base64.b64decode(one["data"]))
-        results.append(node_data.unpacked(stored))
+    results = [node_data.unpacked_all(one) for one in outcome["outputs"]]
     why = node_data.difference(name, results)
     if why and node_exact.is_exact(name, results):
         return f"right: {node_exact.REASONS[name]}"

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
 from random import Random
@@ -285,11 +285,16 @@ def _is_near(found: Sequence[runtime.Tensor], expected: Sequence[np.ndarray]) ->
     )
 
 
-def main() -> int:
+def run(
+    make: Callable[[int, int], onnx.ModelProto],
+    check: Callable[[onnx.ModelProto, Path], str],
+    seed: int,
+    description: str,
+) -> int:
     """Compare graphs; return 1 if one differs or is refused."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=description.partition("\n")[0])
     parser.add_argument("--count", type=int, default=100, help="graphs (%(default)s)")
-    parser.add_argument("--seed", type=int, default=35, help="(%(default)s)")
+    parser.add_argument("--seed", type=int, default=seed, help="(%(default)s)")
     parser.add_argument("--first", type=int, default=0, help="number of the first (%(default)s)")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -310,4 +315,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(make, check, 35, __doc__))

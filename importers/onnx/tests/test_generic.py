@@ -161,8 +161,6 @@ REFUSED = {
     "shape": "(float[4] x, int64[1] s) => (float[N] y) { y = CenterCropPad (x, s) }",
     "dtype": "(complex64[4] x) => (complex64[4] y) { y = Neg (x) }",
     "string": "(string[4] x) => (string[4] y) { y = StringConcat (x, x) }",
-    "sequence": "(float[4] x) => (seq(float[4]) y) { y = SequenceConstruct (x) }",
-    "optional": "(optional(float[4]) x) => (bool y) { y = OptionalHasElement (x) }",
 }
 
 

@@ -167,8 +167,6 @@ REFUSED = {
         "input 'x' is a tensor of strings; strings are unsupported",
     ),
     "made strings": (one("Cast", to=STRING), r"node 'bad' \(Cast\): output 'y' is a tensor of str"),
-    "sequence": (one("SequenceConstruct"), r"node 'bad' \(SequenceConstruct\): .* is a sequence"),
-    "optional": (one("Optional"), r"node 'bad' \(Optional\): output 'y' is an optional"),
     "sparse": (sparse(), "initialiser 'w2' is a sparse tensor; make it dense"),
     "training": (training(), "training_info, which is unsupported; export it for inference"),
     "recursion": (functions([call("F0", "a", "b")]), "functions call themselves: F0 -> F0"),

@@ -1,5 +1,5 @@
-/* The table of the virtual machine's built-in functions (TVM's `vm.builtin.*`, dso.weight
- * and dso.state.*), and those for values and closures. */
+/* The table of the virtual machine's built-in functions (TVM's `vm.builtin.*`, dso.weight,
+ * dso.state.*, dso.sequence.* and dso.optional.*), and the functions for values and closures. */
 #include "vm/builtin.h"
 
 #include <inttypes.h>
@@ -170,6 +170,12 @@ const struct vm_builtin_row vm_builtins[] = {
     {"dso.state.read", vm_state_read, 3, 3},
     {"dso.state.append", vm_state_append, 3, 3},
     {"dso.state.write", vm_state_write, 3, 3},
+    {"dso.sequence.length", vm_sequence_length, 1, 1},
+    {"dso.sequence.at", vm_sequence_at, 3, 3},
+    {"dso.sequence.insert", vm_sequence_insert, 4, 4},
+    {"dso.sequence.erase", vm_sequence_erase, 3, 3},
+    {"dso.optional.has", vm_optional_has, 1, 1},
+    {"dso.optional.get", vm_optional_get, 2, 2},
     {NULL, NULL, 0, 0},
 };
 

@@ -37,7 +37,7 @@ const char *vm_context(const dso_any *value, char *text);
 /* The name of a value's type, for messages. */
 const char *vm_type_name(const dso_any *value);
 
-/* ---- The functions (memory.c, weights.c, state.c, shape.c, check.c) */
+/* ---- The functions (memory.c, weights.c, state.c, sequence.c, shape.c, check.c) */
 
 #define VM_BUILTIN(name) \
   int name(struct vm_run *run, const dso_any *args, int32_t num_args, dso_any *result)
@@ -57,6 +57,13 @@ VM_BUILTIN(vm_state_extent);
 VM_BUILTIN(vm_state_read);
 VM_BUILTIN(vm_state_append);
 VM_BUILTIN(vm_state_write);
+
+VM_BUILTIN(vm_sequence_length);
+VM_BUILTIN(vm_sequence_at);
+VM_BUILTIN(vm_sequence_insert);
+VM_BUILTIN(vm_sequence_erase);
+VM_BUILTIN(vm_optional_has);
+VM_BUILTIN(vm_optional_get);
 
 VM_BUILTIN(vm_alloc_shape_heap);
 VM_BUILTIN(vm_match_shape);

@@ -154,12 +154,17 @@ def _resize(node: ir.Node, inputs: list[ir.Value], shapes: dict[ir.Value, Shape]
     return 0 not in _attribute(node, "axes", [1])
 
 
+def _roi_align(node: ir.Node, inputs: list[ir.Value], shapes: dict[ir.Value, Shape]) -> bool:
+    return not _is_symbolic(shapes[inputs[0]])
+
+
 _RULES = {
     "Gather": _gather,
     "Gemm": _gemm,
     "MatMul": _matmul,
     "Pad": _pad,
     "Resize": _resize,
+    "RoiAlign": _roi_align,
     "Transpose": _transpose,
 }
 

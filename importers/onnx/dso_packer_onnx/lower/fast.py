@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..sequence_code import CALLS
 from .append import append
 from .bits import matmul_bits, rows_bits
 from .elementwise import elementwise
@@ -49,6 +50,7 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Reorder": reorder,
     "RowsBits": rows_bits,
     "Resize": resize,
+    **dict.fromkeys((f"Sequence{call}" for call in CALLS), flow),
 }
 
 

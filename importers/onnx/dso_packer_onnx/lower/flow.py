@@ -1,4 +1,4 @@
-"""Branches and loops: operators without a C function, whose bodies are functions of bytecode."""
+"""Branches, loops, sequences and optionals: operators of bytecode, without a C function."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ FUNCTIONS = "functions"  # in `ir.Node.meta`: the names of the bodies' functions
 
 
 def flow(node: ir.Node) -> Operator:
-    """Lower a ``dso.If`` or ``dso.Loop``, whose bodies have names."""
+    """Lower a node of `read.flow`; bodies have names."""
     found: FlowNode = node.meta[KEY]
+    if found.call:
+        made = Flow((), (), call=found.call, where=found.where)
+        inputs = tuple(value for value in node.inputs if value is not None)
+        outputs = tuple(node.outputs)
+        return Operator(node.op_type.lower(), "", inputs, outputs, defines=found.born, flow=made)
     given = [index for index, value in enumerate(node.inputs) if value is not None]
     number = {index: i for i, index in enumerate(given)}
     made = Flow(

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 # Each cause with the words of its message and what to do next.
 CAUSES = {
-    "sequence": "it takes or makes a sequence; use tensors",
-    "optional": "it takes or makes an optional; use tensors",
     "string": "it takes or makes strings; convert them before the model",
     "random": "it draws random numbers; pass them to the model as an input",
     "shape": "the shape of a result depends on the data; give the input that decides it by "

@@ -32,10 +32,6 @@ def check_supported(node: ir.Node) -> None:
     inputs = [value for value in node.inputs if value is not None and value.name]
     values = [*inputs, *results(node)]
     for value in values:
-        if isinstance(value.type, ir.OptionalType):
-            raise refuse(node, "optional")
-        if isinstance(value.type, ir.SequenceType):
-            raise refuse(node, "sequence")
         if value.dtype == ir.DataType.STRING:
             raise refuse(node, "string")
     if node.op_type in _RANDOM:

@@ -16,6 +16,7 @@ from runtime.error import shown
 from runtime.serial.mapped_file import map_file, reason_of
 
 from .bodies import bodies_of as bodies_of
+from .branches import copy_outer_outputs
 from .equations import RANGES
 from .equations import conditions_of as conditions_of
 from .extents import take_extents as take_extents
@@ -23,6 +24,7 @@ from .fixed_inputs import fix_inputs as fix_inputs
 from .graphs import Graphs
 from .matmul_bits import expand_matmul_bits
 from .nodes import check_nodes, inline_functions
+from .objects import put_inputs
 from .opset import check_versions, convert
 from .outside import LightModel, Outside, light_bytes, light_proto
 from .shapes import with_shapes as with_shapes
@@ -59,7 +61,7 @@ def read_model(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> ir.Mo
     ------
     ExportError
         If a package is missing, or if the model cannot be read, breaks a rule of ONNX, or has
-        sequences, optionals, strings or sparse tensors.
+        strings, maps or sparse tensors.
     """
     try:
         import onnx  # noqa: F401
@@ -136,6 +138,7 @@ def _model(proto: Any, tensors: Tensors, ranges: Mapping[str, Any]) -> ir.Model:
     # Parsed again: protobuf frees the memory of a message at once, and only then.
     proto = inline_functions(type(proto).FromString(proto.SerializeToString()), source)
     check_nodes(proto, source)
+    copy_outer_outputs(proto.graph)
     made = ir.from_proto(convert(proto, source))
     for name, value in made.graph.initializers.items():
         tensor = value.const_value
@@ -146,6 +149,7 @@ def _model(proto: Any, tensors: Tensors, ranges: Mapping[str, Any]) -> ir.Model:
         )
         value.const_value = small or weights[name]
     made.graph.sort()
+    put_inputs(made.graph)
     _separate_outputs(made)
     made.meta["source"], made.meta[RANGES] = source, ranges
     return made

@@ -6,7 +6,7 @@ number for it in each sample, as for the open extents of the inputs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..extent import Extent, identifier, symbols_of
@@ -64,6 +64,10 @@ class Births:
         Whether there are two samples or more.
     equal : sequence of Meeting
         Symbols that are equal to another one, or the model is wrong.
+    shared : collection of str
+        Of a loop's body: the symbols of the model around it, which rounds change.
+    before : int
+        How many symbols the models around a body have: their values are different ones.
 
     Attributes
     ----------
@@ -79,10 +83,12 @@ class Births:
         number: int,
         can_differ: bool,
         equal: Sequence[Meeting] = (),
+        shared: Collection[str] = (),
+        before: int = 0,
     ) -> None:
         self.of: dict[ir.Value, tuple[str | None, ...]] = {}
         self.nodes: dict[ir.Node, list[str]] = {}
-        self.equal = equal
+        self.equal, self.shared, self._before = equal, shared, before
         self._taken = list(symbols_of(inputs))
         self._first = len(self._taken)
         self.number, self._can_differ = number, can_differ
@@ -99,13 +105,23 @@ class Births:
         self._taken.append(name)
         return name
 
+    @property
+    def count(self) -> int:
+        """How many symbols there are, also of the models around."""
+        return self._before + len(self._taken) - self._first
+
+    def is_born(self, symbol: str) -> bool:
+        """Return True if it is a symbol of this model, not of its inputs."""
+        return self._taken.index(symbol) >= self._first
+
     def value(self, symbol: str, sample: Sample, number: int) -> int:
         """Return the value of a symbol in the sample of a number, 0 for the first one."""
         first, step = _NUMBERS[self.number][min(number, 2)]
         for one in self.equal:
             if one.symbol == symbol:
                 return sample.setdefault(symbol, sample[one.other])
-        return sample.setdefault(symbol, first + step * (self._taken.index(symbol) - self._first))
+        place = self._before + self._taken.index(symbol) - self._first
+        return sample.setdefault(symbol, first + step * place)
 
     def meeting(self, node: ir.Node, one: Inference, sample: Sample) -> Meeting | None:
         """Return two symbols whose values differ where the inputs of a node meet, if some do."""
@@ -116,8 +132,8 @@ class Births:
                 for a, b in zip(reversed(first), reversed(second), strict=False):
                     pair = [names.get(a or 0, ""), names.get(b or 0, "")]
                     pair.sort(key=lambda name: self._taken.index(name) if name else -1)
-                    is_born = all(pair) and self._taken.index(pair[1]) >= self._first
-                    if a != b and 1 not in (a, b) and is_born:
+                    can_be = all(pair) and (self.is_born(pair[1]) or {*pair} <= {*self.shared})
+                    if a != b and 1 not in (a, b) and can_be:
                         return Meeting(pair[1], pair[0], name_of_node(node))
         return None
 

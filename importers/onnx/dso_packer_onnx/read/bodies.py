@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..extent import Extent, symbols_of, value_at
 from ..operator import shape_of
-from .types import graphs_of
+from .objects import ObjectType, object_of, put_object
+from .types import dtype_name, graphs_of
+from .words import shape_text
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -26,6 +28,10 @@ class Result(NamedTuple):
 
     dtype: int
     extents: tuple[Extent, ...]
+    object: ObjectType | None = None  # of a sequence or an optional
+
+    def __str__(self) -> str:
+        return str(self.object or f"{dtype_name(self.dtype)} {shape_text(self.extents)}")
 
 
 class Body(NamedTuple):
@@ -63,6 +69,7 @@ def make_body(
     passes: Passes,
     symbols: Symbols,
     changing: Mapping[tuple[int, int], str] | None = None,
+    objects: Mapping[int, ObjectType] | None = None,
 ) -> Body:
     """Make the model of a body, with shapes.
 
@@ -76,6 +83,8 @@ def make_body(
         Of all bodies of the node.
     changing : mapping
         The symbols of the axes of carried values that rounds change.
+    objects : mapping
+        The types of carried values that are sequences or optionals.
     """
     import onnx_ir as ir
 
@@ -96,6 +105,8 @@ def make_body(
         open_axes = {axis: name for (i, axis), name in (changing or {}).items() if i == number}
         inputs[str(inner.name)] = symbols.shape(outer, open_axes)
         inner.type = ir.TensorType(ir.DataType(passes.all[0].types[outer].dtype))
+        if objects and number in objects:
+            put_object(inner, objects[number])
     arguments, seeds = [], {}
     names = {value.name for one in made.all_nodes() for value in one.outputs}
     names |= {*made.initializers, *inputs}
@@ -107,6 +118,8 @@ def make_body(
             name += "_"
         names.add(name)
         inner = ir.Value(name=name, type=ir.TensorType(dtype))
+        if (type_ := object_of(value)) is not None:
+            put_object(inner, type_)
         if constant is not None:
             inner.const_value, inner.shape = constant, ir.Shape(constant.shape.numpy())
             made.register_initializer(inner)
@@ -121,8 +134,10 @@ def make_body(
     model.meta["source"] = passes.source
     _separate(made)
     samples = [dict(sample) for sample in symbols.samples]
-    shaped, inner_passes = shape_body(model, inputs, samples, passes, seeds)
-    results = tuple(Result(int(v.dtype), shape_of(v)) for v in shaped.meta["results"])
+    shaped, inner_passes = shape_body(
+        model, inputs, samples, passes, seeds, [*(changing or {}).values()]
+    )
+    results = tuple(Result(int(v.dtype), shape_of(v), object_of(v)) for v in shaped.meta["results"])
     goes_on = _goes_on(shaped.meta["results"][0], shaped.graph, inner_passes)
     return Body(
         shaped, tuple(arguments), results, tuple(inner_passes.samples), symbols.places, goes_on
@@ -148,7 +163,7 @@ class Symbols:
         self._passes = passes
         self.samples: list[dict[str, int]] = [{} for _ in passes.all]
         self.places: dict[str, tuple[ir.Value, int]] = {}
-        self._known: dict[Sizes, str] = {}
+        self._known: dict[object, str] = {}  # by the sizes, or by value and axis
 
     def shape(self, value: ir.Value, open_axes: Mapping[int, str]) -> tuple[Extent, ...]:
         """Return the shape of an input; some axes have symbols already."""
@@ -160,16 +175,22 @@ class Symbols:
                 symbol = open_axes[axis]
                 births, samples = self._passes.births, self._passes.samples
                 sizes = tuple(births.value(symbol, s, i) for i, s in enumerate(samples))
+            elif axis in self._passes.limited.of.get(value, ()):
+                symbol = self._symbol((value, axis))  # other axes may be as long by chance
+                self.places.setdefault(symbol, (value, axis))
             elif len({*sizes}) == 1:
                 extents.append(sizes[0])
                 continue
             else:
-                symbol = self._known.setdefault(sizes, f"s{len(self._known) + 1}")
+                symbol = self._symbol(sizes)
                 self.places.setdefault(symbol, (value, axis))
             for sample, size in zip(self.samples, sizes, strict=True):
                 sample[symbol] = size
             extents.append(symbol)
         return tuple(extents)
+
+    def _symbol(self, key: object) -> str:
+        return self._known.setdefault(key, f"s{len(self._known) + 1}")
 
 
 def _constant(value: ir.Value, passes: Passes) -> Any:

@@ -1,11 +1,26 @@
-"""Branches whose condition is the same in every call."""
+"""Branches whose condition is the same in every call, and bodies that return outer values."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import onnx_ir as ir
+
+
+def copy_outer_outputs(graph: Any, depth: int = 0) -> None:
+    """Let a node make each output of a body that is a value around it, in a GraphProto."""
+    known = {one.name for one in (*graph.input, *graph.initializer)}
+    known |= {name for node in graph.node for name in node.output}
+    for value in graph.output if depth else ():
+        if value.name not in known:
+            made = f"{value.name}_of_{graph.name or 'body'}_{depth}"
+            graph.node.add(op_type="Identity", input=[value.name], output=[made])
+            value.name = made
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                copy_outer_outputs(inner, depth + 1)
 
 
 def take_branch(graph: ir.Graph, node: ir.Node, condition: bool) -> None:

@@ -38,6 +38,21 @@ def register_exact() -> None:
         theirs = registry.get("", kind, since - 1)
         assert theirs is not None
         registry.register("", kind, since_version=since)(partial(_infer, theirs, exact))
+    filled = registry.get("", "ConstantOfShape", 9)
+    assert filled is not None
+    registry.register("", "ConstantOfShape", since_version=10)(partial(_filled, filled))
+
+
+def _filled(theirs: Callable[[Any, ir.Node], None], ctx: Any, node: ir.Node) -> None:
+    """Let a ConstantOfShape have extents that follow from open ones."""
+    import onnx_ir as ir
+
+    extents, filling = numbers_of(node.inputs[0]), node.attributes.get("value")
+    if extents is None:
+        theirs(ctx, node)
+        return
+    dtype = ir.DataType.FLOAT if filling is None else filling.as_tensor().dtype
+    ctx.set_shape_and_dtype(node.outputs[0], ir.Shape(extents), dtype)
 
 
 def _infer(

@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..extent import Extent, expression_of, parsed, symbols_of, value_at, written
-from .bodies import Body, Symbols, make_body
+from ..operator import shape_of
+from .bodies import Body, Result, Symbols, make_body
+from .objects import EmptyError, ObjectType, declared_object, object_of, put_object
 from .open_shapes import advice
 from .scan import loop_of_scan
 from .types import Type, captured_values, dtype_name, known_extents
@@ -40,6 +42,8 @@ class FlowNode(NamedTuple):
     places: Mapping[str, tuple[ir.Value, int]]
     born: tuple[str, ...]  # the symbols of results that data decides
     num_carried: int = -1
+    call: str = ""  # of a sequence or optional: what the machine does instead of running bodies
+    where: str = ""  # the name of the node
 
 
 def run_bodies(node: ir.Node, passes: Passes) -> None:
@@ -48,9 +52,7 @@ def run_bodies(node: ir.Node, passes: Passes) -> None:
     assert graph is not None
     if node.op_type == "Scan":
         node = loop_of_scan(node, passes)
-    made = _branch(node, passes) if node.op_type == "If" else _loop(node, passes)
-    for one, sample, number in zip(passes.all, passes.samples, range(3), strict=False):
-        put_types(made, one, passes.births, sample, number)
+    passes.put(_branch(node, passes) if node.op_type == "If" else _loop(node, passes))
 
 
 def put_types(
@@ -75,8 +77,10 @@ def _branch(node: ir.Node, passes: Passes) -> ir.Node:
         for name in ("then_branch", "else_branch")
     ]
     both = zip(*(body.results for body in bodies), strict=True)
-    shapes, born = [], []
+    shapes, born, objects = [], [], {}
     for index, results in enumerate(both):
+        if results[0].object or results[1].object:
+            objects[index] = _one_object(node, passes, f"output {index}", *results)
         dtypes, ranks = {one.dtype for one in results}, {len(one.extents) for one in results}
         if len(dtypes) > 1 or len(ranks) > 1:
             found = " and ".join(
@@ -93,20 +97,51 @@ def _branch(node: ir.Node, passes: Passes) -> ir.Node:
                 born.append(extent)
             extents.append(extent)
         shapes.append((dtypes.pop(), tuple(extents)))
-    return _replace(node, "If", [node.inputs[0]], bodies, shapes, born, passes)
+    made = _replace(node, "If", [node.inputs[0]], bodies, shapes, born, passes)
+    return _with_objects(made, objects)
+
+
+def _one_object(
+    node: ir.Node, passes: Passes, where: str, one: Result, other: Result
+) -> ObjectType:
+    """Return the type of a sequence or optional that has either type."""
+    merged = one.object.merged(other.object) if one.object and other.object else None
+    if merged is None:
+        text = f"{where}: expected one type in all bodies and calls of them, found"
+        raise _refusal(node, passes, f"{text} {one} and {other}")
+    return merged
+
+
+def _with_objects(made: ir.Node, objects: Mapping[int, ObjectType]) -> ir.Node:
+    for index, type_ in objects.items():
+        put_object(made.outputs[index], type_)
+    return made
 
 
 def _loop(node: ir.Node, passes: Passes) -> ir.Node:
+    node.resize_inputs(max(len(node.inputs), _CARRIED))
     carried = [value for value in node.inputs[_CARRIED:] if value is not None]
     captured = list(captured_values(node))
     graph = node.attributes["body"].as_graph()
     changing: dict[tuple[int, int], str] = {}  # by carried value and axis
+    objects = {i: one for i, value in enumerate(carried) if (one := object_of(value))}
     while True:
-        body = make_body(node, graph, carried, captured, passes, Symbols(passes), changing)
-        before = len(changing)
+        symbols = Symbols(passes)
+        try:
+            body = make_body(node, graph, carried, captured, passes, symbols, changing, objects)
+        except EmptyError as error:
+            objects = _declared(graph, objects, error)
+            continue
+        before = len(changing), dict(objects)
         for index, value in enumerate(carried):
-            _add_changes(node, passes, body, index, value, changing)
-        if len(changing) == before:
+            result = body.results[1 + index]
+            if index in objects:
+                first = Result(objects[index].dtype, (), objects[index])
+                where = f"carried value {index}"
+                objects[index] = _one_object(node, passes, where, first, result)
+            else:
+                _add_changes(node, passes, body, index, value, changing)
+        if (len(changing), objects) == before:
             break
     shapes, born = [], list(changing.values())
     for index in range(len(carried)):
@@ -122,9 +157,27 @@ def _loop(node: ir.Node, passes: Passes) -> ir.Node:
             rounds = _known_rounds(node, body, passes)
             rounds = _all_known([rounds], passes, born)[0]
         result = body.results[index]
+        if result.object:
+            text = f"scan output {index - len(carried) - 1}, expected a tensor, found {result}"
+            raise _refusal(node, passes, text)
         inner = [body.known(index, axis) for axis in range(len(result.extents))]
         shapes.append((result.dtype, (rounds, *_all_known(inner, passes, born))))
-    return _replace(node, "Loop", [*node.inputs], [body], shapes, born, passes, len(carried))
+    made = _replace(node, "Loop", [*node.inputs], [body], shapes, born, passes, len(carried))
+    return _with_objects(made, objects)
+
+
+def _declared(
+    graph: ir.Graph, objects: Mapping[int, ObjectType], error: EmptyError
+) -> dict[int, ObjectType]:
+    """Return the types of carried sequences that a body declares, if those are empty."""
+    made = dict(objects)
+    for index, type_ in objects.items():
+        declared = declared_object(graph.inputs[_CARRIED + index])
+        if type_.is_empty and declared is not None and declared.extents is not None:
+            made[index] = declared
+    if made == objects:
+        raise error
+    return made
 
 
 def _all_known(
@@ -155,9 +208,12 @@ def _add_changes(
         text = f"carried value {index}: expected {dtype_name(types[0].dtype)} of {rank} axes after"
         found = f"{dtype_name(result.dtype)} {shape_text(result.extents)}"
         raise _refusal(node, passes, f"{text} a round, found {found}")
+    before = shape_of(body.model.graph.inputs[_CARRIED + index])
     for axis in range(rank):
         sizes = tuple((type_.shape or ())[axis] for type_ in types)
-        if (index, axis) not in changing and body.sizes(1 + index, axis) != sizes:
+        is_equal = body.sizes(1 + index, axis) == sizes
+        is_known = result.extents[axis] == before[axis] or len({*sizes}) > 1
+        if (index, axis) not in changing and not (is_equal and is_known):
             changing[index, axis] = passes.births.new()
 
 
@@ -188,8 +244,6 @@ def _replace(
     num_carried: int = -1,
 ) -> ir.Node:
     """Put the node that runs bodies in the place of one that has them."""
-    import onnx_ir as ir
-
     inputs: list[ir.Value | None] = [*first]
     arguments = []
     for body in bodies:
@@ -198,23 +252,34 @@ def _replace(
                 inputs.append(value)
         at = {id(v): len(first) + i for i, v in enumerate(inputs[len(first) :])}
         arguments.append(tuple(at[id(value)] for value in body.captured))
+    places = {symbol: place for body in bodies for symbol, place in body.places.items()}
+    flow = FlowNode(
+        tuple(bodies), tuple(arguments), tuple(shapes), places, tuple(born), num_carried
+    )
+    return put_flow(node, kind, inputs, flow, passes)
+
+
+def put_flow(
+    node: ir.Node, kind: str, inputs: Sequence[ir.Value | None], flow: FlowNode, passes: Passes
+) -> ir.Node:
+    """Put a node of the domain ``dso`` in the place of another one."""
+    import onnx_ir as ir
+
     graph = node.graph
     assert graph is not None
     # Equal nodes may run different bodies.
     unique = ir.AttrString("bodies", f"{node.name or ''}#{id(node)}")
     made = ir.Node("dso", kind, inputs, [unique], num_outputs=len(node.outputs), name=node.name)
-    places = {symbol: place for body in bodies for symbol, place in body.places.items()}
-    made.meta[KEY] = FlowNode(
-        tuple(bodies), tuple(arguments), tuple(shapes), places, tuple(born), num_carried
-    )
+    made.meta[KEY] = flow
     graph.insert_after(node, made)
     for index, (old, new) in enumerate(zip(node.outputs, made.outputs, strict=True)):
         name, old.name = old.name, None
-        new.name, new.type = name or f"{made.name}_unused{index}", old.type
+        dtype, extents = flow.shapes[index]
+        new.name = name or f"{made.name}_unused{index}"
+        new.type = ir.TensorType(ir.DataType(dtype))
         old.replace_all_uses_with(new, replace_graph_outputs=True)
-        _, extents = shapes[index]
         passes.births.of[new] = tuple(
-            one if isinstance(one, str) and one in born else None for one in extents
+            one if isinstance(one, str) and one in flow.born else None for one in extents
         )
     graph.remove(node)
     return made

@@ -63,7 +63,7 @@ class Graphs:
 
         def size(nodes: Iterable[Any], chain: tuple[str, ...]) -> int:
             total = 0
-            for node in _all_nodes(nodes):
+            for node in all_nodes(nodes):
                 key = (node.domain, node.op_type, node.overload)
                 total += 1
                 if key not in functions:
@@ -180,8 +180,10 @@ class Graphs:
             where = f"{name_of_node(node)}: attribute {shown(attribute.name)}"
             if attribute.type in (_SPARSE, _SPARSES):
                 self._refuse(f"{where} is a sparse tensor; make it dense")
-            if attribute.type in (_TYPE, _TYPES):
-                self._refuse(f"{where} is a type, which sequences and optionals have; unsupported")
+            if attribute.type == _TYPE:
+                check_type(attribute.tp, self._tensors.source, where)
+            if attribute.type == _TYPES:
+                self._refuse(f"{where} is a list of types, which no operator has")
             if attribute.type in (_TENSOR, _TENSORS):
                 for tensor in [attribute.t] if attribute.type == _TENSOR else attribute.tensors:
                     self._tensors.check(tensor, where)
@@ -236,10 +238,10 @@ def _is_text(text: bytes) -> bool:
     return True
 
 
-def _all_nodes(nodes: Iterable[Any], depth: int = 0) -> Iterator[Any]:
+def all_nodes(nodes: Iterable[Any], depth: int = 0) -> Iterator[Any]:
     """Walk nodes and the nodes of their subgraphs, to the allowed depth."""
     for node in nodes:
         yield node
         for attribute in node.attribute if depth <= MOST_DEPTH else ():
             for graph in _graphs(attribute):
-                yield from _all_nodes(graph.node, depth + 1)
+                yield from all_nodes(graph.node, depth + 1)

@@ -8,6 +8,7 @@ from typing import Any
 from runtime.error import shown
 
 from .agreement import MOST_ATTRIBUTE, POSITIVE
+from .graphs import all_nodes
 from .opset import find_schema, versions_of
 from .words import first_line, name_of_node, refusal
 
@@ -23,10 +24,23 @@ _ML_OPERATORS = (
 def inline_functions(model: Any, source: str) -> Any:
     """Return a ModelProto in which the nodes of functions replace their calls.
 
-    Raises ExportError if a function cannot be inlined, for instance one of another opset.
+    A SequenceMap, which is a function of ONNX, is inlined too. Raises ExportError if a function
+    cannot be inlined, for instance one of another opset.
     """
-    if not model.functions:
-        return model
+    import onnx.inliner
+
+    made = _inline_local(model, source) if model.functions else model
+    if not any((n.domain, n.op_type) == ("", "SequenceMap") for n in all_nodes(made.graph.node)):
+        return made
+    try:
+        made = onnx.shape_inference.infer_shapes(made)
+        kinds = [("", "SequenceMap")]
+        return onnx.inliner.inline_selected_functions(made, kinds, inline_schema_functions=True)
+    except Exception as error:  # whatever class inference raises
+        raise refusal(source, f"SequenceMap: {first_line(error)}") from error
+
+
+def _inline_local(model: Any, source: str) -> Any:
     import onnx.inliner
 
     names = {(function.domain, function.name) for function in model.functions}

@@ -11,6 +11,7 @@ from typing import Any
 
 from runtime.error import near_names, shown
 
+from .scan_entries import scan_entries
 from .words import name_of_node, refusal
 
 # Rewrites and kernels are written for this one; a newer model keeps its own.
@@ -18,7 +19,7 @@ TARGET = 23
 MOST_IR_VERSION = 13
 # Operators that mean something else before an opset, in a way that the converter does not know.
 _CHANGED = {"PRelu": 7}
-_SCAN = 9  # the opset of the Scan that is known here
+_SCAN = 9  # the opset whose Scan has no batch
 
 
 def check_versions(model: Any, source: str) -> None:
@@ -97,9 +98,9 @@ def convert(model: Any, source: str) -> Any:
     if version >= TARGET:
         return model
     nodes = list(_standard_nodes(model.graph.node))
-    if version < _SCAN and (old := [node for node, _ in nodes if node.op_type == "Scan"]):
-        text = f"{name_of_node(old[0])}: opset {version} has another Scan, with a batch, expected"
-        raise refusal(source, f"{text} opset {_SCAN} or newer; export the model with that opset")
+    if version < _SCAN:
+        for node in [node for node, _ in nodes if node.op_type == "Scan"]:
+            scan_entries(node, source)
     if any(version < _CHANGED.get(node.op_type, 0) for node, _ in nodes):
         return model
     if any(_has_changed(node, version) for node, _ in nodes):

@@ -13,6 +13,9 @@ from .branches import take_branch
 from .constants import OpenElements
 from .flow import KEY, KINDS, put_types, run_bodies
 from .infer import Inference
+from .limited import LimitedAxes
+from .objects import object_of
+from .sequences import run, runs_here
 from .types import Shape, Type, known_extents
 from .words import refusal
 
@@ -81,6 +84,16 @@ class Passes:
         self._model = model
         self.all = [self._begun(sample, number) for number, sample in enumerate(samples)]
         self.open = OpenElements()
+        self.limited = LimitedAxes(self.all)
+        for value in model.graph.inputs:
+            shape = enumerate(inputs[str(value.name)]) if len(samples) > 1 else ()
+            self.limited.put(value, [axis for axis, one in shape if isinstance(one, str)])
+        # The tensors of sequences, if they are the same ones in every call.
+        self.items: dict[ir.Value, list[ir.Value]] = {}
+        for value in model.graph.inputs:
+            type_ = object_of(value)
+            if type_ is not None and type_.is_empty:
+                self.items[value] = []
         self._put_seeds(seeds or {})
         self._run()
 
@@ -141,10 +154,23 @@ class Passes:
             const_value=ir.Tensor(array, name=name),
         )
         self._model.graph.register_initializer(value)
-        for one in self.all:
-            one.types[value] = Type(int(ir.DataType.INT64), array.shape)
-            one.constants[value] = array
+        self.put_constant(value)
         return value
+
+    def put_constant(self, value: ir.Value) -> None:
+        """Note the type and the numbers of a new weight."""
+        tensor = value.const_value
+        assert tensor is not None
+        for one in self.all:
+            one.types[value] = Type(int(tensor.dtype), tuple(tensor.shape.numpy()))
+            one.constants[value] = tensor.numpy()
+
+    def put(self, node: ir.Node) -> None:
+        """Put the types of the results of a node of `flow`."""
+        for number, (one, sample) in enumerate(zip(self.all, self.samples, strict=True)):
+            put_types(node, one, self.births, sample, number)
+        for value, (_, extents) in zip(node.outputs, node.meta[KEY].shapes, strict=True):
+            self.limited.put(value, [i for i, one in enumerate(extents) if isinstance(one, str)])
 
     def _begun(self, sample: Sample, number: int) -> Inference:
         bound = {key: _bound(shape, sample) for key, shape in self.inputs.items()}
@@ -176,6 +202,9 @@ class Passes:
             if node.op_type in KINDS and not node.domain:
                 run_bodies(node, self)
                 continue
+            if runs_here(node):
+                run(node, self)
+                continue
             proto = ir.serde.serialize_node(node)
             for one, sample, known in zip(self.all, self.samples, declared, strict=True):
                 try:
@@ -190,6 +219,8 @@ class Passes:
                     text = f"{error.message}; this is with {values}"
                     raise ExportError(text, path=error.path) from None
             self.open.step(node, proto, [one.constants for one in self.all])
+            if len(self.all) > 1:
+                self.limited.step(node, self.open.elements)
 
     def _take_branch(self, node: ir.Node) -> bool:
         """Replace an If whose condition is the same in every call; return True if it was one."""

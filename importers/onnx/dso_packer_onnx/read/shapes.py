@@ -8,7 +8,8 @@ extents, that fits all three is one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
@@ -73,11 +74,13 @@ def shape_body(
     samples: list[Sample],
     outer: Passes,
     seeds: Mapping[str, ir.Value],
+    shared: Collection[str],
 ) -> tuple[ir.Model, Passes]:
     """Give the model of a body shapes, by the samples of the model around it.
 
     `seeds` are the outer values of small inputs whose elements are known in each sample. Its
-    outputs without the numbers of new symbols are in its metadata.
+    outputs without the numbers of new symbols are in its metadata. `shared` are the symbols of the
+    model around it that rounds change.
     """
     import numpy
 
@@ -86,12 +89,17 @@ def shape_body(
         arrays = [one.constants[value] for one in outer.all]
         is_open = outer.open.elements.get(value, numpy.ones(arrays[0].shape, bool))
         given[name] = Seed(arrays, is_open)
-    model, passes = _with_births(model, inputs, True, samples, outer.births.number, given)
-    births = passes.births
+    around = outer.births
+
+    def begun(equal: Sequence[Meeting]) -> Births:
+        extents = [extent for shape in inputs.values() for extent in shape]
+        return Births(extents, around.number, len(samples) > 1, equal, shared, around.count)
+
+    model, passes = _with_births(model, inputs, True, samples, begun, given)
     _put_types(model, passes, outer.source)
     model.meta["results"] = [*model.graph.outputs]
-    put_extents(model, births)
-    put_conditions(model, {}, births.equal)
+    put_extents(model, passes.births)
+    put_conditions(model, {}, passes.births.equal)
     put_constants(model, passes.all, passes.open)
     return model, passes
 
@@ -120,9 +128,11 @@ def _first(
 ) -> tuple[ir.Model, Passes]:
     refused: ExportError | None = None
     may_guess = True
+    extents = [extent for shape in inputs.values() for extent in shape]
     for number, samples in enumerate(samples_of(inputs, source, has_births=has_births)):
         try:
-            made, passes = _with_births(model, inputs, changed, samples, number)
+            begun = partial(Births, extents, number, len(samples) > 1)
+            made, passes = _with_births(model, inputs, changed, samples, begun)
         except ExportError as error:
             refused = refused or error
             continue
@@ -142,18 +152,22 @@ def _with_births(
     inputs: Mapping[str, tuple[Extent, ...]],
     changed: bool,
     samples: list[Sample],
-    number: int,
+    begun: Callable[[Sequence[Meeting]], Births],
     seeds: Mapping[str, Seed] | None = None,
 ) -> tuple[ir.Model, Passes]:
-    """Infer a copy of a model; symbols that must be equal get equal values."""
-    extents = [extent for shape in inputs.values() for extent in shape]
+    """Infer a copy of a model; symbols that must be equal get equal values.
+
+    `begun` makes the symbols, for the ones that are equal to others.
+    """
     equal: list[Meeting] = []
     while True:
         made, given = model.clone(), [dict(sample) for sample in samples]
-        births = Births(extents, number, len(samples) > 1, equal)
+        births = begun(equal)
         try:
             return made, Passes(made, inputs, changed, given, births, seeds)
         except MeetingError as error:
+            if error.meeting.symbol in births.shared:
+                raise  # the model around it chooses the values
             if error.meeting.symbol in (one.symbol for one in equal):
                 raise refusal(str(model.meta.get("source", "model")), _unequal(error)) from error
             equal.append(error.meeting)

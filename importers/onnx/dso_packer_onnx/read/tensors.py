@@ -48,8 +48,8 @@ _TYPED = {
 
 _OTHER_TYPES = {
     "sequence_type": "a sequence",
-    "map_type": "a map",
     "optional_type": "an optional",
+    "map_type": "a map",
     "sparse_tensor_type": "a sparse tensor",
     "opaque_type": "an opaque value",
 }
@@ -192,8 +192,25 @@ def check_dtype(dtype: int, source: str, where: str) -> None:
 
 
 def check_type(type_: Any, source: str, where: str) -> None:
-    """Refuse a TypeProto that is not a tensor of numbers, or too large; it may be empty."""
+    """Refuse a TypeProto that has no tensor of numbers, or too large ones; it may be empty.
+
+    It may be a sequence of tensors, and an optional of a tensor or of a sequence.
+    """
     kind = type_.WhichOneof("value")
+    if kind == "optional_type":
+        type_, kind = (
+            type_.optional_type.elem_type,
+            type_.optional_type.elem_type.WhichOneof("value"),
+        )
+        if kind == "optional_type":
+            raise refusal(source, f"{where} is an optional of an optional, which is unsupported")
+    if kind == "sequence_type":
+        type_, kind = (
+            type_.sequence_type.elem_type,
+            type_.sequence_type.elem_type.WhichOneof("value"),
+        )
+        if kind in ("sequence_type", "optional_type"):
+            raise refusal(source, f"{where} is a sequence of {_OTHER_TYPES[kind]}; unsupported")
     if kind in _OTHER_TYPES:
         raise refusal(source, f"{where} is {_OTHER_TYPES[kind]}, which is unsupported")
     if kind == "tensor_type":

@@ -1,4 +1,4 @@
-"""Random graphs with open axes; random_graphs.py makes more of them."""
+"""Random graphs: random_graphs.py and random_flow.py, with control flow, make more of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from .. import random_flow
 from ..random_graphs import check, make
 
 
@@ -14,3 +15,9 @@ from ..random_graphs import check, make
 def test_a_random_graph_has_the_results_of_the_reference(number: int, tmp_path: Path) -> None:
     """Thirty operators, five shapes."""
     assert check(make(1, number), tmp_path) == ""
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_random_control_flow_has_the_results_of_the_reference(number: int, tmp_path: Path) -> None:
+    """Branches, loops and sequences, three deep, with vectors of five lengths."""
+    assert random_flow.check(random_flow.make(1, number), tmp_path) == ""

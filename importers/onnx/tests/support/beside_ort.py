@@ -23,7 +23,8 @@ def parsed(text: str) -> onnx.ModelProto:
 
 def main_of(model: onnx.ModelProto, folder: Path) -> Any:
     """Export and load a model; return its function."""
-    return runtime.load(packer.export_library(packer.from_onnx(model), folder / "m.so"))["main"]
+    module, one_level = packer.from_onnx(model), packer.Build(cpu=())
+    return runtime.load(packer.export_library(module, folder / "m.so", build=one_level))["main"]
 
 
 def compare(model: onnx.ModelProto, calls: list[list[Any]], folder: Path) -> Any:

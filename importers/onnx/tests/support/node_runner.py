@@ -12,6 +12,7 @@ import base64
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import runtime
 
@@ -37,18 +38,23 @@ def run(path: Path, inputs: list[dict[str, object]]) -> list[dict[str, object]]:
     """Call ``main`` of a library with arrays."""
     model = runtime.load(path)
     results = model["main"](*(tensor(one) for one in inputs))
-    results = results if isinstance(results, (tuple, list)) else [results]
+    if len(model.outputs) == 1:
+        results = [results]
     return [described(result) for result in results]
 
 
-def tensor(stored: dict[str, object]) -> runtime.Tensor:
-    """Make a tensor of bytes."""
+def tensor(stored: Any) -> Any:
+    """Make a tensor of bytes, or a list of tensors, or None."""
+    if stored is None or isinstance(stored, list):
+        return stored and [tensor(one) for one in stored]
     data = base64.b64decode(str(stored["data"]))
     return runtime.Tensor(data, tuple(stored["shape"]), str(stored["dtype"]))
 
 
-def described(result: runtime.Tensor) -> dict[str, object]:
-    """Describe a tensor with its bytes."""
+def described(result: Any) -> Any:
+    """Describe a tensor with its bytes, or each tensor of a sequence."""
+    if result is None or isinstance(result, (tuple, list)):
+        return result and [described(one) for one in result]
     return {
         "dtype": str(result.dtype),
         "shape": list(result.shape),
