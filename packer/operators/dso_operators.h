@@ -342,16 +342,17 @@ DSO_OP_API int dso_op_pooling(const struct dso_op_pooling *pooling);
 /* ---- Normalization of rows: of each by its own mean, size or sum ---- */
 
 enum dso_op_normalization {
-  DSO_OP_LAYER,  /* (x - mean) / sqrt(variance + epsilon) * scale + bias */
-  DSO_OP_RMS,    /* x / sqrt(mean of x * x + epsilon) * scale + bias */
-  DSO_OP_SOFTMAX /* exp(x) / sum of exp(x) */
+  DSO_OP_LAYER,      /* (x - mean) / sqrt(variance + epsilon) * scale + bias */
+  DSO_OP_RMS,        /* x / sqrt(mean of x * x + epsilon) * scale + bias */
+  DSO_OP_SOFTMAX,    /* exp(x) / sum of exp(x) */
+  DSO_OP_LOG_SOFTMAX /* x - log of sum of exp(x) */
 };
 
 struct dso_op_normalize {
   int64_t rows, size; /* of a row, whose floats are adjacent */
   enum dso_op_normalization kind;
   const float *x;
-  const float *scale, *bias; /* one per float of a row, or NULL; not of DSO_OP_SOFTMAX */
+  const float *scale, *bias; /* one per float of a row, or NULL; not of the softmaxes */
   float *out;                /* may be x, with the same distance of rows */
   int64_t x_row, out_row;
   float epsilon;
