@@ -90,14 +90,27 @@ INLINE void transpose(const float *from, int64_t row, float *to, int64_t to_row)
   *(four *)(to + 3 * to_row) = SHUFFLE(high, higher, 2, 3, 6, 7);
 }
 
-INLINE float sum_of_lanes(vec x) {
+INLINE four folded(vec x) {
   const union {
     vec all;
     four part[LANES / 4];
   } parts = {x};
   four sum = parts.part[0];
   for (int i = 1; i < LANES / 4; i++) sum += parts.part[i];
+  return sum;
+}
+
+INLINE float sum_of_lanes(vec x) {
+  const four sum = folded(x);
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+/* The sums of the lanes of four vectors. */
+INLINE four four_sums(vec a, vec b, vec c, vec d) {
+  const four one = folded(a), two = folded(b), three = folded(c), last = folded(d);
+  const four low = SHUFFLE(one, two, 0, 4, 1, 5) + SHUFFLE(one, two, 2, 6, 3, 7);
+  const four high = SHUFFLE(three, last, 0, 4, 1, 5) + SHUFFLE(three, last, 2, 6, 3, 7);
+  return SHUFFLE(low, high, 0, 1, 4, 5) + SHUFFLE(low, high, 2, 3, 6, 7);
 }
 
 INLINE float greatest_lane(vec x) {
