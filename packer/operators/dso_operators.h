@@ -195,7 +195,8 @@ DSO_OP_API int dso_op_quantize_range(const float *x, int64_t count, float *scale
  *
  * `data` is the first pixel. `padding` is how many rows and columns of zeros surround every plane in
  * memory: a convolution whose window needs no more of them reads the image in place, else it
- * copies the image into the workspace first. An operator writes the padding of its output. */
+ * copies the image into the workspace first. An operator writes the padding of its output. If planes
+ * are less than height + 2 * padding rows apart, there are columns of zeros only. */
 struct dso_op_image {
   float *data;
   int64_t channels, height, width; /* without the padding */

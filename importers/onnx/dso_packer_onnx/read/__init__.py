@@ -145,6 +145,9 @@ def _model(proto: Any, tensors: Tensors, most: Mapping[str, int]) -> ir.Model:
             else None
         )
         value.const_value = small or weights[name]
+    for node in made.graph.all_nodes():
+        if node.op_type == "STFT" and "onesided" not in node.attributes:
+            node.attributes.add(ir.AttrInt64("onesided", 1))  # ONNX's inference takes it for 0
     made.graph.sort()
     _separate_outputs(made)
     made.meta["source"], made.meta[MOST] = source, most
