@@ -44,6 +44,7 @@ from .integer import fuse_integer_scale, fuse_matmul_integer, fuse_qlinear_matmu
 from .integer_conv import fuse_conv_integer, fuse_qlinear_conv
 from .linear import sink_views, split_products
 from .matmul import fuse_gemm, fuse_matmul
+from .mixing import mix_channels
 from .moments import fuse_group_normalization, fuse_moments, fuse_row_factors
 from .normalize import fuse_normalize, turn_softmax
 from .pads import fuse_computed_pads
@@ -71,6 +72,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     gather_backwards,
     remove_dead_nodes,
     widen_halves,
+    mix_channels,
     raise_volumes,
     simplify_views,
     fuse_gelu,
