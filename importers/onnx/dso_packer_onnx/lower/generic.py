@@ -166,6 +166,7 @@ def _operator(
         workspace=offset,
         flops=sum(elements(shapes[value]) for value in one.outputs),
         symbols=(symbol,) if symbol else (),
+        is_plain=True,
     )
 
 

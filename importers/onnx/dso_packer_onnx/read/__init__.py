@@ -21,6 +21,7 @@ from .equations import conditions_of as conditions_of
 from .extents import take_extents as take_extents
 from .fixed_inputs import fix_inputs as fix_inputs
 from .graphs import Graphs
+from .contrib import define_contrib
 from .matmul_bits import expand_matmul_bits
 from .nodes import check_nodes, inline_functions
 from .opset import check_versions, convert
@@ -133,6 +134,7 @@ def _model(proto: Any, tensors: Tensors, most: Mapping[str, int]) -> ir.Model:
     source = tensors.source
     weights = take_weights(proto, tensors)
     expand_matmul_bits(proto, weights, source)
+    define_contrib(proto, weights, source)
     # Parsed again: protobuf frees the memory of a message at once, and only then.
     proto = inline_functions(type(proto).FromString(proto.SerializeToString()), source)
     check_nodes(proto, source)

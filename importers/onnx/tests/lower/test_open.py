@@ -133,6 +133,7 @@ MODELS = {
     "Resize": "(float[1, 2, a, b] x) => (float[p, q, r, s] y) <float[4] n = {1, 1, 2, 2}>"
     ' { y = Resize <mode = "nearest", nearest_mode = "floor",'
     ' coordinate_transformation_mode = "asymmetric"> (x, , n) }',
+    "DFT": "(float[a, b, 2] x) => (float[p, q, r] y) <int64 n = {1}> { y = DFT (x, , n) }",
     "Reshape": "(float[a, b] x) => (float[p] y) <int64[1] s = {-1}>"
     " { r = Relu (x) y = Reshape (r, s) }",
     "MatMul": "(float[a, b] x, float[b, 5] z) => (float[p, q] y) { y = MatMul (x, z) }",
