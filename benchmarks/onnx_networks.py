@@ -1,4 +1,4 @@
-"""Networks that nobody chose, with random weights, beside ONNX Runtime, on one thread.
+"""Networks of several libraries, with random weights, beside ONNX Runtime, on one thread.
 
 python benchmarks/onnx_networks.py [NAME ...]: in an environment with the importer of models, timm,
 torchvision and transformers; a name may have * and ?. Calls of the library and of the peer take
@@ -42,12 +42,18 @@ efficientvit_m1 fastvit_t8 focalnet_tiny_srf gcvit_xxtiny ghostnet_100 halonet26
 hrnet_w18_small inception_v3 lambda_resnet26t levit_128 lcnet_050 maxvit_tiny_rw_224
 mixer_s16_224 mnasnet_100 mobilenetv4_conv_small mobileone_s0 mobilevit_s mvitv2_tiny
 nf_resnet26 nfnet_f0 pit_ti_224 poolformer_s12 pvt_v2_b0 regnety_008 repvgg_a0 res2net50_26w_4s
-resnest14d resnetv2_50 rexnet_100 selecsls42b seresnext26t_32x4d skresnet18 swin_tiny_patch4_window7_224
-swinv2_tiny_window8_256 tf_efficientnet_lite0 tinynet_a tiny_vit_5m_224 tnt_s_patch16_224
+resnest14d resnetv2_50 rexnet_100 selecsls42b seresnext26t_32x4d skresnet18
+swin_tiny_patch4_window7_224 swinv2_tiny_window8_256 tf_efficientnet_lite0 tinynet_a
+tiny_vit_5m_224 tnt_s_patch16_224
 tresnet_m twins_svt_small vgg11_bn visformer_tiny vit_tiny_patch16_224 volo_d1_224 vovnet39a
 xception41 xcit_nano_12_p16_224
-""".split()  # fmt: skip
-SIZES = {"crossvit_9_240": 240, "halonet26t": 256, "inception_v3": 299, "swinv2_tiny_window8_256": 256}
+""".split()  # noqa: SIM905
+SIZES = {
+    "crossvit_9_240": 240,
+    "halonet26t": 256,
+    "inception_v3": 299,
+    "swinv2_tiny_window8_256": 256,
+}
 SIZES |= {"lambda_resnet26t": 256, "mobilevit_s": 256, "nfnet_f0": 192}
 
 
@@ -68,7 +74,9 @@ def of_torchvision(name: str, *shape: int) -> Made:
     kinds = [torchvision.models, torchvision.models.segmentation, torchvision.models.video]
     kinds += [torchvision.models.optical_flow, torchvision.models.quantization]
     make = next(getattr(kind, name) for kind in kinds if hasattr(kind, name))
-    model = make(weights=None, **({"weights_backbone": None} if "_resnet" in name or "raspp" in name else {}))
+    model = make(
+        weights=None, **({"weights_backbone": None} if "_resnet" in name or "raspp" in name else {})
+    )
     return First(model), (torch.randn(*shape),)
 
 
@@ -87,7 +95,9 @@ class First(torch.nn.Module):
         return made[0] if isinstance(made, (tuple, list)) else made
 
 
-def of_transformers(name: str, config: str, inputs: Callable[[Any], tuple[Any, ...]], **sizes: Any) -> Made:
+def of_transformers(
+    name: str, config: str, inputs: Callable[[Any], tuple[Any, ...]], **sizes: Any
+) -> Made:
     """Make a network of transformers, whose configuration has `sizes`."""
     import transformers
 
@@ -124,7 +134,7 @@ class Tcn(torch.nn.Module):
 
 
 class TasNet(torch.nn.Module):
-    """A separation network: a learned filter bank, blocks of depthwise convolutions, its inverse."""
+    """A separation network: a learned filter bank, depthwise convolutions, the bank's inverse."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -157,10 +167,14 @@ class Edsr(torch.nn.Module):
         nn = torch.nn
         self.first = nn.Conv2d(3, 64, 3, padding=1)
         self.blocks = nn.ModuleList(
-            nn.Sequential(nn.Conv2d(64, 64, 3, padding=1), nn.ReLU(), nn.Conv2d(64, 64, 3, padding=1))
+            nn.Sequential(
+                nn.Conv2d(64, 64, 3, padding=1), nn.ReLU(), nn.Conv2d(64, 64, 3, padding=1)
+            )
             for _ in range(8)
         )
-        self.last = nn.Sequential(nn.Conv2d(64, 256, 3, padding=1), nn.PixelShuffle(2), nn.Conv2d(64, 3, 3, padding=1))
+        self.last = nn.Sequential(
+            nn.Conv2d(64, 256, 3, padding=1), nn.PixelShuffle(2), nn.Conv2d(64, 3, 3, padding=1)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the picture."""
@@ -202,7 +216,12 @@ class Spectrum(torch.nn.Module):
         return self.layers(torch.log(self.bands(power).abs() + 1e-5)[:, None])
 
 
-SMALL = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 1024}
+SMALL = {
+    "hidden_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "intermediate_size": 1024,
+}
 NETWORKS: dict[str, Callable[[], Made]] = {
     **{name: (lambda name=name: of_timm(name)) for name in TIMM},
     **{
@@ -225,37 +244,132 @@ NETWORKS: dict[str, Callable[[], Made]] = {
         }.items()
     },
     "bert": lambda: of_transformers("BertModel", "BertConfig", ids(128), **SMALL),
-    "albert": lambda: of_transformers("AlbertModel", "AlbertConfig", ids(128), embedding_size=128, **SMALL),
-    "deberta_v2": lambda: of_transformers("DebertaV2Model", "DebertaV2Config", ids(128), relative_attention=True, position_buckets=64, pos_att_type=["p2c", "c2p"], share_att_key=True, **SMALL),
+    "albert": lambda: of_transformers(
+        "AlbertModel", "AlbertConfig", ids(128), embedding_size=128, **SMALL
+    ),
+    "deberta_v2": lambda: of_transformers(
+        "DebertaV2Model",
+        "DebertaV2Config",
+        ids(128),
+        relative_attention=True,
+        position_buckets=64,
+        pos_att_type=["p2c", "c2p"],
+        share_att_key=True,
+        **SMALL,
+    ),
     "electra": lambda: of_transformers("ElectraModel", "ElectraConfig", ids(128), **SMALL),
-    "xlnet": lambda: of_transformers("XLNetModel", "XLNetConfig", ids(128), d_model=256, n_layer=4, n_head=4, d_inner=1024),
-    "gpt2": lambda: of_transformers("GPT2Model", "GPT2Config", ids(128), n_embd=256, n_layer=4, n_head=4, use_cache=False),
-    "llama": lambda: of_transformers("LlamaModel", "LlamaConfig", ids(128), num_key_value_heads=2, vocab_size=5000, use_cache=False, **SMALL),
-    "gemma": lambda: of_transformers("GemmaModel", "GemmaConfig", ids(128), num_key_value_heads=1, head_dim=64, vocab_size=5000, use_cache=False, **SMALL),
-    "t5_encoder": lambda: of_transformers("T5EncoderModel", "T5Config", ids(128), d_model=256, d_kv=64, d_ff=1024, num_layers=4, num_heads=4),
+    "xlnet": lambda: of_transformers(
+        "XLNetModel", "XLNetConfig", ids(128), d_model=256, n_layer=4, n_head=4, d_inner=1024
+    ),
+    "gpt2": lambda: of_transformers(
+        "GPT2Model", "GPT2Config", ids(128), n_embd=256, n_layer=4, n_head=4, use_cache=False
+    ),
+    "llama": lambda: of_transformers(
+        "LlamaModel",
+        "LlamaConfig",
+        ids(128),
+        num_key_value_heads=2,
+        vocab_size=5000,
+        use_cache=False,
+        **SMALL,
+    ),
+    "gemma": lambda: of_transformers(
+        "GemmaModel",
+        "GemmaConfig",
+        ids(128),
+        num_key_value_heads=1,
+        head_dim=64,
+        vocab_size=5000,
+        use_cache=False,
+        **SMALL,
+    ),
+    "t5_encoder": lambda: of_transformers(
+        "T5EncoderModel",
+        "T5Config",
+        ids(128),
+        d_model=256,
+        d_kv=64,
+        d_ff=1024,
+        num_layers=4,
+        num_heads=4,
+    ),
     "mpnet": lambda: of_transformers("MPNetModel", "MPNetConfig", ids(128), **SMALL),
-    "fnet": lambda: of_transformers("FNetModel", "FNetConfig", ids(128), hidden_size=256, num_hidden_layers=4, intermediate_size=1024),
-    "mamba": lambda: of_transformers("MambaModel", "MambaConfig", ids(32), hidden_size=128, num_hidden_layers=2, vocab_size=1000, use_cache=False),
-    "wav2vec2": lambda: of_transformers("Wav2Vec2Model", "Wav2Vec2Config", numbers(1, 16000), **SMALL),
+    "fnet": lambda: of_transformers(
+        "FNetModel",
+        "FNetConfig",
+        ids(128),
+        hidden_size=256,
+        num_hidden_layers=4,
+        intermediate_size=1024,
+    ),
+    "mamba": lambda: of_transformers(
+        "MambaModel",
+        "MambaConfig",
+        ids(32),
+        hidden_size=128,
+        num_hidden_layers=2,
+        vocab_size=1000,
+        use_cache=False,
+    ),
+    "wav2vec2": lambda: of_transformers(
+        "Wav2Vec2Model", "Wav2Vec2Config", numbers(1, 16000), **SMALL
+    ),
     "hubert": lambda: of_transformers("HubertModel", "HubertConfig", numbers(1, 16000), **SMALL),
     "wavlm": lambda: of_transformers("WavLMModel", "WavLMConfig", numbers(1, 16000), **SMALL),
     "whisper_encoder": lambda: whisper(),
-    "ast": lambda: of_transformers("ASTModel", "ASTConfig", numbers(1, 256, 128), max_length=256, **SMALL),
+    "ast": lambda: of_transformers(
+        "ASTModel", "ASTConfig", numbers(1, 256, 128), max_length=256, **SMALL
+    ),
     "encodec": lambda: encodec(),
-    "segformer": lambda: of_transformers("SegformerModel", "SegformerConfig", numbers(1, 3, 256, 256)),
-    "dpt": lambda: of_transformers("DPTForDepthEstimation", "DPTConfig", numbers(1, 3, 224, 224), image_size=224, backbone_out_indices=[0, 1, 2, 3], neck_hidden_sizes=[32, 64, 128, 256], fusion_hidden_size=64, **SMALL),
-    "yolos": lambda: of_transformers("YolosModel", "YolosConfig", numbers(1, 3, 256, 256), image_size=[256, 256], num_detection_tokens=20, **SMALL),
+    "segformer": lambda: of_transformers(
+        "SegformerModel", "SegformerConfig", numbers(1, 3, 256, 256)
+    ),
+    "dpt": lambda: of_transformers(
+        "DPTForDepthEstimation",
+        "DPTConfig",
+        numbers(1, 3, 224, 224),
+        image_size=224,
+        backbone_out_indices=[0, 1, 2, 3],
+        neck_hidden_sizes=[32, 64, 128, 256],
+        fusion_hidden_size=64,
+        **SMALL,
+    ),
+    "yolos": lambda: of_transformers(
+        "YolosModel",
+        "YolosConfig",
+        numbers(1, 3, 256, 256),
+        image_size=[256, 256],
+        num_detection_tokens=20,
+        **SMALL,
+    ),
     "swin2sr": lambda: of_transformers("Swin2SRModel", "Swin2SRConfig", numbers(1, 3, 64, 64)),
-    "videomae": lambda: of_transformers("VideoMAEModel", "VideoMAEConfig", numbers(1, 8, 3, 112, 112), image_size=112, num_frames=8, **SMALL),
-    "clip_vision": lambda: of_transformers("CLIPVisionModel", "CLIPVisionConfig", numbers(1, 3, 224, 224), **SMALL),
-    "dinov2": lambda: of_transformers("Dinov2Model", "Dinov2Config", numbers(1, 3, 224, 224), image_size=224, hidden_size=256, num_hidden_layers=4, num_attention_heads=4),
+    "videomae": lambda: of_transformers(
+        "VideoMAEModel",
+        "VideoMAEConfig",
+        numbers(1, 8, 3, 112, 112),
+        image_size=112,
+        num_frames=8,
+        **SMALL,
+    ),
+    "clip_vision": lambda: of_transformers(
+        "CLIPVisionModel", "CLIPVisionConfig", numbers(1, 3, 224, 224), **SMALL
+    ),
+    "dinov2": lambda: of_transformers(
+        "Dinov2Model",
+        "Dinov2Config",
+        numbers(1, 3, 224, 224),
+        image_size=224,
+        hidden_size=256,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+    ),
     "tcn": lambda: (Tcn(), (torch.randn(1, 64, 1000),)),
     "tasnet": lambda: (TasNet(), (torch.randn(1, 1, 8000),)),
     "edsr": lambda: (Edsr(), (torch.randn(1, 3, 64, 64),)),
     "lstm_tagger": lambda: (Tagger("LSTM"), (torch.randint(0, 5000, (1, 100)),)),
     "gru_tagger": lambda: (Tagger("GRU"), (torch.randint(0, 5000, (1, 100)),)),
     "spectrum": lambda: (Spectrum(), (torch.randn(1, 16000),)),
-}  # fmt: skip
+}
 
 
 def whisper() -> Made:
@@ -287,15 +401,24 @@ def main(patterns: list[str]) -> None:
     for name in names:
         try:
             seconds, ours, ratio, error = compare(NETWORKS[name])
-        except Exception as failed:  # torch has no export of it, or we refuse it: a row that says so
-            print(f"{name:30} {type(failed).__name__}: {str(failed).splitlines()[0][:120]}", flush=True)
+        except (
+            Exception
+        ) as failed:  # torch has no export of it, or we refuse it: a row that says so
+            print(
+                f"{name:30} {type(failed).__name__}: {str(failed).splitlines()[0][:120]}",
+                flush=True,
+            )
             continue
         ratios.append(ratio)
         print(f"{name:30} {seconds:7.1f} {ours:9.2f} {ratio:7.2f} {error:8.1e}", flush=True)
     if len(ratios) > 1:
         found = (median(ratios), quantiles(ratios, n=10)[-1], max(ratios))
         words = ("median", "90th percentile", "worst")
-        print("; ".join(f"{w} {r:.2f} (limit {m})" for w, r, m in zip(words, found, LIMITS, strict=True)))
+        print(
+            "; ".join(
+                f"{w} {r:.2f} (limit {m})" for w, r, m in zip(words, found, LIMITS, strict=True)
+            )
+        )
 
 
 def compare(make: Callable[[], Made]) -> tuple[float, float, float, float]:
@@ -312,19 +435,25 @@ def compare(make: Callable[[], Made]) -> tuple[float, float, float, float]:
         session = onnxruntime.InferenceSession(str(path), options)
         start = time.process_time()
         module = packer.from_onnx(path)
-        library = packer.export_library(module, Path(folder) / "m.so", build=packer.Build(cpu="native"))
+        library = packer.export_library(
+            module, Path(folder) / "m.so", build=packer.Build(cpu="native")
+        )
         seconds = time.process_time() - start
         main = runtime.load(library)["main"]
         given = [x.numpy() for x in inputs]
         names = [value.name for value in session.get_inputs()]
-        return seconds, *measure(lambda: main(*given), lambda: session.run(None, dict(zip(names, given, strict=True))))
+        return seconds, *measure(
+            lambda: main(*given), lambda: session.run(None, dict(zip(names, given, strict=True)))
+        )
 
 
 def measure(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, float, float]:
     """Return our milliseconds, the ratio of the medians and the error."""
     made, wanted = ours(), theirs()[0]
     found = made.numpy() if hasattr(made, "numpy") else made[0].numpy()
-    error = float(np.max(np.abs(found.astype(np.float64) - wanted)) / max(np.max(np.abs(wanted)), 1e-30))
+    error = float(
+        np.max(np.abs(found.astype(np.float64) - wanted)) / max(np.max(np.abs(wanted)), 1e-30)
+    )
     times: tuple[list[float], list[float]] = ([], [])
     end = time.perf_counter() + SECONDS
     while len(times[0]) < 3 or (len(times[0]) < CALLS and time.perf_counter() < end):
@@ -336,30 +465,18 @@ def measure(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, 
     return 1e3 * mine, mine / peer, error
 
 
-_MISSING = """
-nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor
-qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor
-roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor
-qroi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor
-ps_roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio) -> (Tensor, Tensor)
-roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)
-ps_roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)
-_roi_align_backward(Tensor grad, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, SymInt batch_size, SymInt channels, SymInt height, SymInt width, int sampling_ratio, bool aligned) -> Tensor
-_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, SymInt batch_size, SymInt channels, SymInt height, SymInt width) -> Tensor
-_roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, float spatial_scale, SymInt pooled_height, SymInt pooled_width, SymInt batch_size, SymInt channels, SymInt height, SymInt width) -> Tensor
-_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, float spatial_scale, SymInt pooled_height, SymInt pooled_width, SymInt batch_size, SymInt channels, SymInt height, SymInt width) -> Tensor
-deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor
-_deform_conv2d_backward(Tensor grad, Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> (Tensor, Tensor, Tensor, Tensor, Tensor)
-_cuda_version() -> int
-"""  # fmt: skip
+_MISSING = ("nms", "qnms", "roi_align", "qroi_align", "ps_roi_align", "roi_pool", "ps_roi_pool")
+_MISSING += ("_roi_align_backward", "_ps_roi_align_backward", "_roi_pool_backward")
+_MISSING += ("_ps_roi_pool_backward", "deform_conv2d", "_deform_conv2d_backward")
 
 
 def _declare_missing_operators() -> None:
     """Declare the operators of torchvision, whose library may not fit the installed torch."""
     if not hasattr(torch.ops.torchvision, "_cuda_version"):
         library = torch.library.Library("torchvision", "DEF")
-        for line in _MISSING.strip().splitlines():
-            library.define(line)
+        for name in _MISSING:
+            library.define(f"{name}(Tensor x) -> Tensor")
+        library.define("_cuda_version() -> int")
         library.impl("_cuda_version", lambda: -1, "CompositeExplicitAutograd")
         _KEPT.append(library)
 

@@ -118,7 +118,9 @@ CASES = {
     "ArgMax": Case("ArgMax", [(256, 1000)], [], {"axis": 1}, (7,)),
     "Gather": Case("Gather", [(1000, 512)], [np.arange(0, 999, 3)]),
     "ScatterND": Case("ScatterND", [(1000, 512)], [np.arange(0, 999, 3)[:, None], (333, 512)]),
-    "Slice": Case("Slice", [(64, 56, 56)], [np.array([1, 1]), np.array([55, 55]), np.array([1, 2])]),
+    "Slice": Case(
+        "Slice", [(64, 56, 56)], [np.array([1, 1]), np.array([55, 55]), np.array([1, 2])]
+    ),
     "Slice, steps": Case(
         "Slice",
         [(64, 56, 56)],

@@ -98,8 +98,7 @@ static const float *origin(const struct plan *plan, int64_t image) {
   const struct dso_op_image *in = &plan->in;
   const int64_t *pad = plan->conv->pad, above = plan->is_copied ? padded_rows(in) : 0;
   const int64_t before = plan->is_copied ? in->padding : 0;
-  return in->data + image * in->batch + (above - pad[0]) * in->row +
-         (before - pad[1]) * in->block;
+  return in->data + image * in->batch + (above - pad[0]) * in->row + (before - pad[1]) * in->block;
 }
 
 /* The tiles of a chunk; `to` is the distance of output (0, 0). */

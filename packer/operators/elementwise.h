@@ -7,10 +7,10 @@
 #include "image.h"
 
 /* A function of the C library, lane by lane: of sqrt and the roundings compilers make vectors. */
-#define EACH_LANE(name)                                                    \
-  INLINE vec each_##name(vec x) {                                          \
-    for (int lane = 0; lane < LANES; lane++) x[lane] = name##f(x[lane]);   \
-    return x;                                                              \
+#define EACH_LANE(name)                                                  \
+  INLINE vec each_##name(vec x) {                                        \
+    for (int lane = 0; lane < LANES; lane++) x[lane] = name##f(x[lane]); \
+    return x;                                                            \
   }
 EACH_LANE(sqrt)
 EACH_LANE(floor)

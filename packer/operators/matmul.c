@@ -24,8 +24,9 @@ static struct plan plan_of(const struct dso_op_matmul *product) {
   plan.is_narrow = product->columns <= FEW && product->rows >= FEW && product->a_column == 1 &&
                    product->b_type == DSO_OP_FLOAT32;
   plan.a_is_packed = !plan.is_narrow && (product->rows > 1 || product->a_column != 1);
-  plan.b_is_packed = !plan.is_narrow && !product->b_is_packed && (product->b_column != 1 || product->columns % PANEL ||
-                                               product->rows >= IN_PLACE_ROWS);
+  plan.b_is_packed =
+      !plan.is_narrow && !product->b_is_packed &&
+      (product->b_column != 1 || product->columns % PANEL || product->rows >= IN_PLACE_ROWS);
   plan.a_size = plan.a_is_packed ? ceil_div(inner, BLOCK) * BLOCK * product->rows : 0;
   plan.b_size = plan.b_is_packed ? plan.panels * PANEL * inner : 0;
   if (plan.is_narrow) plan.tiles = ceil_div(product->rows, TALL);
@@ -194,10 +195,10 @@ static void multiply_few(const void *data, int64_t index) {
     for (int64_t j = 0; j < product->columns; j += TALL)
       add_few(a, product->a_row, b + j * inner, inner, sums + j, rows,
               min(product->columns - j, TALL));
-    const struct position position = {
-        .at = offset(plan, product->out_batch, batch) + row * product->out_row,
-        .rows = 1,
-        .columns = rows};
+    const struct position position = {.at = offset(plan, product->out_batch, batch) +
+                                            row * product->out_row,
+                                      .rows = 1,
+                                      .columns = rows};
     dso_op_finish(&place, &position, product->columns, sums);
   }
 }

@@ -40,8 +40,8 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
     "QLinearAveragePool": ([*X, *TO], {"kernel_shape": [3, 3], "strides": [2, 2]}, np.uint8),
     "QLinearConcat": ([*TO, *X, *Y], {"axis": 1}, np.uint8),
     "QGemm": (
-        [bytes_of(5, 16), *X[1:], bytes_of(16, 7), *Y[1:], RANDOM.integers(-99, 99, 7).astype(np.int32),
-         np.float32(1), np.uint8(9)], {}, np.uint8,
+        [bytes_of(5, 16), *X[1:], bytes_of(16, 7), *Y[1:],
+         RANDOM.integers(-99, 99, 7).astype(np.int32), np.float32(1), np.uint8(9)], {}, np.uint8,
     ),
     "FusedMatMul": ([floats(2, 5, 16), floats(2, 7, 16)], {"transB": 1, "alpha": 0.5}, np.float32),
     "FusedGemm": ([floats(5, 16), floats(16, 7), floats(7)], {"activation": "Relu"}, np.float32),
@@ -57,8 +57,9 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
     ),
     "SimplifiedLayerNormalization": ([ROWS, floats(16)], {"axis": -1, "epsilon": 1e-5}, np.float32),
     "EmbedLayerNormalization": (
-        [np.array([[1, 3, 2]], np.int32), np.array([[0, 1, 1]], np.int32), floats(9, 16), floats(5, 16),
-         floats(2, 16), floats(16), floats(16), None, np.array([[0, 1, 2]], np.int32)], {}, np.float32,
+        [np.array([[1, 3, 2]], np.int32), np.array([[0, 1, 1]], np.int32), floats(9, 16),
+         floats(5, 16), floats(2, 16), floats(16), floats(16), None,
+         np.array([[0, 1, 2]], np.int32)], {}, np.float32,
     ),
     "BiasGelu": ([ROWS, floats(16)], {}, np.float32),
     "FastGelu": ([ROWS, floats(16)], {}, np.float32),
@@ -103,7 +104,9 @@ def test_an_operator_gives_what_onnx_runtime_gives(kind: str, tmp_path: Path) ->
     proto, x = model_of(kind)
     session = onnxruntime.InferenceSession(proto.SerializeToString())
     (expected,) = session.run(None, {session.get_inputs()[0].name: x})
-    path = packer.export_library(packer.from_onnx(proto), tmp_path / "m.so", build=packer.Build(cpu=()))
+    path = packer.export_library(
+        packer.from_onnx(proto), tmp_path / "m.so", build=packer.Build(cpu=())
+    )
     found = runtime.load(path)["main"](x).numpy()
     assert found.shape == expected.shape and found.dtype == expected.dtype
     limit = 1 if expected.dtype == np.uint8 else 2e-5 if kind != "FastGelu" else 1e-4
@@ -114,7 +117,9 @@ def test_what_has_no_row_is_refused_by_name() -> None:
     """An activation, an output, an attribute, an input."""
     proto, _ = model_of("FusedGemm")
     proto.graph.node[0].attribute[0].s = b"Mystery"
-    with pytest.raises(packer.ExportError, match="'node'.* FusedGemm with the activation 'Mystery'"):
+    with pytest.raises(
+        packer.ExportError, match="'node'.* FusedGemm with the activation 'Mystery'"
+    ):
         packer.from_onnx(proto)
     with pytest.raises(packer.ExportError, match="'node'.* output 1 of SkipLayerNormalization"):
         packer.from_onnx(model_of("SkipLayerNormalization", 2)[0])

@@ -77,9 +77,9 @@ int vm_bind_constant(const struct vm *vm, const dso_any *constant, dso_any *valu
   const DLTensor *tensor = dso_tensor_of(constant);
   DLDevice device = vm_allocator_device(vm->allocators[0]);
   *value = *constant;
-  if (tensor == NULL ||
-      (tensor->device.device_type == device.device_type &&
-       tensor->device.device_id == device.device_id && vm_tensor_is_compatible(tensor, VM_ALIGNMENT))) {
+  if (tensor == NULL || (tensor->device.device_type == device.device_type &&
+                         tensor->device.device_id == device.device_id &&
+                         vm_tensor_is_compatible(tensor, VM_ALIGNMENT))) {
     any_retain(constant);
     return 0;
   }

@@ -48,7 +48,6 @@ def copy_in_c(to: str, source: str, count: Extent) -> str:
     return f"copy({to}, {source}, ({in_c(count)}) * (int64_t)sizeof *({to}));"
 
 
-
 def is_symbolic(values: Iterable[ir.Value]) -> bool:
     """Return True if a value has an open extent."""
     return any(isinstance(extent, str) for value in values for extent in shape_of(value))

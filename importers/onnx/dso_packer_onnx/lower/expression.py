@@ -61,8 +61,10 @@ def _hard_sigmoid(node: ir.Node, args: list[str]) -> str:
 EXPRESSIONS: dict[str, Callable[[ir.Node, list[str]], str]] = {
     **{
         name: partial(_function, name.lower())
-        for name in ("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cosh")
-        + ("Exp", "Floor", "Log", "Mish", "Sigmoid", "Sign", "Sinh", "Softplus", "Sqrt", "Tanh")
+        for name in (
+            *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cosh", "Exp"),
+            *("Floor", "Log", "Mish", "Sigmoid", "Sign", "Sinh", "Softplus", "Sqrt", "Tanh"),
+        )
     },
     "Add": lambda _, a: f"{a[0]} + {a[1]}",
     "Clip": _clip,

@@ -16,12 +16,12 @@ from runtime.error import shown
 from runtime.serial.mapped_file import map_file, reason_of
 
 from .bodies import bodies_of as bodies_of
+from .contrib import define_contrib
 from .equations import MOST
 from .equations import conditions_of as conditions_of
 from .extents import take_extents as take_extents
 from .fixed_inputs import fix_inputs as fix_inputs
 from .graphs import Graphs
-from .contrib import define_contrib
 from .matmul_bits import expand_matmul_bits
 from .nodes import check_nodes, inline_functions
 from .opset import check_versions, convert

@@ -34,12 +34,7 @@ class Call(NamedTuple):
 
 
 class _UnsupportedError(Exception):
-    """What of a node has no row; the text names it."""
-
-
-def _only(call: Call, most: int) -> None:
-    if any(call.given[most:]):
-        raise _UnsupportedError(f"input {most + call.given[most:].index(True)}")
+    """A part of a node that no row has; the text names it."""
 
 
 def _real(name: str, first: int, call: Call) -> str:
@@ -80,7 +75,8 @@ def _joined(call: Call) -> str:
     count = len(call.given) // 3
     inputs = "".join(_real(f"r{i}", 2 + 3 * i, call) for i in range(count))
     values = ", ".join(f"r{i}" for i in range(count))
-    return f"{inputs} r = Concat<axis = {call.attributes.get('axis', 0)}>({values}){_rounded('r', 0, call)}"
+    axis = _written({"axis": call.attributes.get("axis", 0)})
+    return f"{inputs} r = Concat{axis}({values}){_rounded('r', 0, call)}"
 
 
 def _number(name: str, value: float) -> str:
@@ -154,7 +150,9 @@ def _activated(x: str, call: Call) -> str:
     if kind == "HardSigmoid":
         return f" y0 = HardSigmoid<alpha = {numbers[0]!r}, beta = {numbers[1]!r}>({x})"
     if kind == "Clip":
-        return f"{_number('low', numbers[0])}{_number('high', numbers[1])} y0 = Clip({x}, low, high)"
+        return (
+            f"{_number('low', numbers[0])}{_number('high', numbers[1])} y0 = Clip({x}, low, high)"
+        )
     raise _UnsupportedError(f"the activation {kind!r}")
 
 
@@ -196,7 +194,8 @@ def _matmul(call: Call) -> str:
         perm[-2:] = perm[:-3:-1]
         names[-1] = f"t{index}"
         text += f" t{index} = Transpose<perm = {perm}>(i{index})"
-    return f"{text} r = MatMul({', '.join(names)}){_number('k', call.number('alpha', 1.0))} y0 = Mul(r, k)"
+    text += f" r = MatMul({', '.join(names)}){_number('k', call.number('alpha', 1.0))}"
+    return f"{text} y0 = Mul(r, k)"
 
 
 def _heads(value: str, name: str, count: int, perm: str) -> str:
@@ -253,10 +252,6 @@ def _attention(call: Call) -> str:
     return text + _attended(call, mask)
 
 
-def _simple(body: str) -> Callable[[Call], str]:
-    return lambda call: body
-
-
 _POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
 _ROWS: dict[str, Callable[[Call], str]] = {
     "Attention": _attention,
@@ -297,11 +292,15 @@ def define_contrib(model: Any, weights: Mapping[str, Any], source: str) -> None:
     import onnx
     import onnx.parser
 
-    opset = max((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), default=1)
+    opset = max(
+        (one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), default=1
+    )
     known = {function.name for function in model.functions if function.domain == _DOMAIN}
     ranks = {name: len(weight.shape) for name, weight in weights.items()} | _ranks(model.graph)
     nodes = _nodes(model.graph)
-    read = {name for node in nodes for name in node.input} | {one.name for one in model.graph.output}
+    read = {name for node in nodes for name in node.input} | {
+        one.name for one in model.graph.output
+    }
     for node in nodes:
         is_here = node.domain == _DOMAIN or node.op_type == "SimplifiedLayerNormalization"
         if not is_here or node.op_type not in _ROWS or node.op_type in known:
@@ -316,7 +315,9 @@ def define_contrib(model: Any, weights: Mapping[str, Any], source: str) -> None:
         try:
             body = _ROWS[node.op_type](call)
         except _UnsupportedError as error:
-            text = f"{name_of_node(node)}: {node.op_type} with {error} is not supported; write it with"
+            text = (
+                f"{name_of_node(node)}: {node.op_type} with {error} is not supported; write it with"
+            )
             raise refusal(source, f"{text} ONNX's operators") from None
         outputs = [f"y{i}" for i, name in enumerate(node.output)]
         kept = [name for name in outputs if f" {name} =" in f" {body}"]

@@ -31,7 +31,11 @@ def mix_channels(model: ir.Model) -> int:
         if not is_node(node, "MatMul"):
             continue
         before, weight = made_by(node.inputs[0], "Transpose"), constant(node.inputs[1])
-        if before is None or tuple(before.attributes.get_ints("perm", ())) != _LAST or weight is None:
+        if (
+            before is None
+            or tuple(before.attributes.get_ints("perm", ())) != _LAST
+            or weight is None
+        ):
             continue
         if weight.ndim != 2 or max(weight.shape) > _MOST or not is_float32(*node.inputs):
             continue

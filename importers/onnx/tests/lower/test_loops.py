@@ -179,8 +179,8 @@ def test_transforms_of_any_length_are_numpys(n: int, tmp_path: Path) -> None:
     nodes = "a = DFT(x, , one) b = DFT<inverse=1>(x, , one) c = DFT<onesided=1>(r, , one)"
     nodes += " d = DFT(x, more, one) e = STFT(s, step, w)"
     text = (
-        f"(float[3,{n},2] x, float[3,{n},1] r, float[2,{3 * n + 5},1] s, float[{n}] w) => (float[i,j,k]"
-        " a, float[i,j,k] b, float[i,l,k] c, float[i,o,k] d, float[p,q,l,k] e)"
+        f"(float[3,{n},2] x, float[3,{n},1] r, float[2,{3 * n + 5},1] s, float[{n}] w) =>"
+        " (float[i,j,k] a, float[i,j,k] b, float[i,l,k] c, float[i,o,k] d, float[p,q,l,k] e)"
         f" <int64 one = {{1}}, int64 more = {{{n + 2}}}, int64 step = {{{n // 2 + 1}}}>"
     )
     proto = parser.parse_model(f"{HEAD}{text} {{ {nodes} }}")
@@ -217,9 +217,7 @@ def test_rows_are_repeated(repeats: str, tmp_path: Path) -> None:
         check(f"{text} {{ y = Tile(x, k) }}", given(shape), tmp_path)
 
 
-def test_loops_are_vectors_of_the_compiler(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_loops_are_vectors_of_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As its report says of each loop over elements."""
     monkeypatch.setenv("CC", "gcc")
     texts = [

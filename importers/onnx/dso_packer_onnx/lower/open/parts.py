@@ -34,7 +34,7 @@ def broadcast(shape: Shape, rank: int) -> list[Extent]:
 def merged(
     shape: Shape, steps: Sequence[Sequence[Extent]]
 ) -> tuple[list[Extent], list[list[Extent]]]:
-    """Return extents, and the distances of each array, in which axes that all arrays join are one."""
+    """Return extents, and the distances of each array, with adjacent axes joined where all can."""
     axes: list[tuple[Extent, tuple[Extent, ...]]] = []
     for extent, *inner in zip(shape, *steps, strict=True):
         if extent == 1:

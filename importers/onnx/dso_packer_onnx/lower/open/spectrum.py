@@ -117,12 +117,14 @@ def _stft(node: ir.Node) -> Operator:
     needed = f"({frames} - 1) * {step[0]} + n"
     check = refuse_if(node, f"{frames} > 0 && {needed} > {in_c(shape[1])}", "samples", needed,
                       in_c(shape[1]))  # fmt: skip
-    check += refuse_if(node, f"!({half}) && n != {in_c(made[2])}", "frequencies", "n", in_c(made[2]))
+    check += refuse_if(
+        node, f"!({half}) && n != {in_c(made[2])}", "frequencies", "n", in_c(made[2])
+    )
     if window is not None:
         of_window = in_c(shape_of(window)[0])
         check += refuse_if(node, f"{of_window} != n", "elements of the window", "n", of_window)
     factor = "" if window is None else " * x1[i]"
-    parts = in_c(shape[2]) if len(shape) > 2 else "1"
+    parts, row = in_c(shape[2]) if len(shape) > 2 else "1", f"({in_c(made[2])}) * 2"
     body = f"""\
     const {type_} *x = x0 + (i0 * ({in_c(shape[1])}) + i1 * {step[0]}) * {parts};
     for (int64_t i = 0; i < n; i++) {{
@@ -130,15 +132,13 @@ def _stft(node: ir.Node) -> Operator:
       row[2 * i + 1] = {parts} == 2 ? x[i * {parts} + {parts} - 1]{factor} : 0;
     }}
     transform(row, 1, found, n, turns, 1, some);
-    memcpy(y0 + (i0 * ({frames}) + i1) * ({in_c(made[2])}) * 2, found, ({in_c(made[2])}) * 2 * sizeof *y0);
+    memcpy(y0 + (i0 * ({frames}) + i1) * {row}, found, (size_t)({row}) * sizeof *y0);
 """
     inputs = [signal] if window is None else [signal, window]
     return _operator(node, check + nest(made[:2], body), inputs, n, "-1.0")
 
 
-def _operator(
-    node: ir.Node, body: str, inputs: list[ir.Value], n: Extent, sign: str
-) -> Operator:
+def _operator(node: ir.Node, body: str, inputs: list[ir.Value], n: Extent, sign: str) -> Operator:
     """Make an operator that transforms `row`, of `n` numbers, to `found`."""
     type_ = c_type(inputs[0])
     if type_ not in ("float", "double"):
