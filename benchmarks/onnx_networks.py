@@ -102,8 +102,10 @@ def of_transformers(
     import transformers
 
     made = getattr(transformers, config)(**sizes)
-    made._attn_implementation = "eager" if name in ("Swin2SRModel",) else "sdpa"
-    model = getattr(transformers, name)(made)
+    try:
+        model = getattr(transformers, name)._from_config(made, attn_implementation="sdpa")
+    except ValueError:  # not every network has it
+        model = getattr(transformers, name)._from_config(made, attn_implementation="eager")
     return First(model), inputs(made)
 
 
@@ -238,7 +240,7 @@ NETWORKS: dict[str, Callable[[], Made]] = {
             "r3d_18": (1, 3, 8, 112, 112),
             "mc3_18": (1, 3, 8, 112, 112),
             "r2plus1d_18": (1, 3, 8, 112, 112),
-            "s3d": (1, 3, 14, 112, 112),
+            "s3d": (1, 3, 16, 224, 224),
             "swin3d_t": (1, 3, 8, 112, 112),
             "mvit_v2_s": (1, 3, 16, 224, 224),
         }.items()

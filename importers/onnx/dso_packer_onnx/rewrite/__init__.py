@@ -55,6 +55,7 @@ from .recurrent import fuse_recurrent
 from .resize import fuse_resize
 from .scale import fold_batch_norm, fold_scale
 from .sequences import raise_sequences
+from .shuffles import expand_shuffles
 from .transposed import fuse_transposed_conv, move_activations
 from .volumes import raise_volumes
 
@@ -69,6 +70,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     remove_no_ops,
     share_equal_nodes,
     expand_einsum,
+    expand_shuffles,
     gather_backwards,
     remove_dead_nodes,
     widen_halves,

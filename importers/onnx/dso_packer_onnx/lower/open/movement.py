@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ...operator import Operator
 
 
+_FEW = 8  # columns that are written together, row after row
 _SQUARE = 16  # elements of a side: as many as a line of the cache has of float32
 
 
@@ -57,6 +58,10 @@ def _transpose(node: ir.Node) -> Operator:
     inner = f"y[i * {in_c(after[first])} + k] = x[k * {in_c(axes[last][1])} + i];"
     if first == last:
         text = f"    {copy_in_c('y', 'x', axes[last][0])}\n"
+    elif isinstance(count := axes[last][0], int) and count <= _FEW:
+        step, apart = in_c(after[first]), in_c(axes[last][1])
+        writes = "".join(f" y[i * {step} + {k}] = x[{k} * {apart} + i];" for k in range(count))
+        text = f"    for (int64_t i = 0; i < {in_c(axes[first][0])}; i++) {{{writes} }}\n"
     else:
         rows, columns = in_c(axes[first][0]), in_c(axes[last][0])
         text = (
