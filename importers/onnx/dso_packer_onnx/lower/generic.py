@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 _INCLUDE = "#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n"
 _MOST_EMBEDDED = 1 << 16  # bytes of constants in the code
-# Windows of fixed extents, with all of their attributes, are generated.
-_WINDOWS = ("AveragePool", "Conv", "MaxPool")
+# Windows with all of their attributes, and results whose length a constant may contradict.
+_GENERATED = ("AveragePool", "Compress", "Conv", "MaxPool", "NonZero")
 _VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
 
 
@@ -65,7 +65,7 @@ def lower_generic(node: ir.Node) -> Operator:
     check_supported(node)
     if node.op_type in _VIEWS and node.domain in ("", "ai.onnx") and node.inputs[0]:
         return Operator(node.op_type.lower(), "", (node.inputs[0],), tuple(node.outputs))
-    if node.op_type not in _WINDOWS and has_open_loops(node):
+    if node.op_type not in _GENERATED and has_open_loops(node):
         check_indices(node)
         with suppress(OperatorRefusedError):
             return lower_open(node)

@@ -147,7 +147,16 @@ MODELS = {
 SHAPES = ((3, 5), (1, 1), (2, 7), (6, 1), (4, 6))
 EMPTY = ((0, 3), (2, 0))
 # The reference evaluator, or the operator, wants an element.
-NOT_EMPTY = {"ArgMax", "AveragePool", "Conv", "Gather", "GatherElements", "GatherND", "MaxPool"}
+NOT_EMPTY = {
+    "ArgMax",
+    "AveragePool",
+    "Conv",
+    "DFT",
+    "Gather",
+    "GatherElements",
+    "GatherND",
+    "MaxPool",
+}
 NOT_EMPTY |= {"Pad", "ReduceMax", "ReduceMean", "Slice", "Softmax", "depthwise", "pools"}
 NOT_EMPTY |= {"ConvTranspose", "Resize"}
 GAPS = {"Conv", "ConvTranspose", "MaxPool", "depthwise", "pools"}  # of the reference evaluator
@@ -223,7 +232,7 @@ REFUSED = {
     "an index": (
         MODELS["Gather of rows"],
         ((1, 1, 9),),
-        "Gather: index, expected -8 to 7, found 9",
+        "Gather: index 0 of input 1, expected -8 to 7, found 9",
     ),
 }
 

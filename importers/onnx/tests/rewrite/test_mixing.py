@@ -52,4 +52,6 @@ def test_blocks_are_moved_by_a_transpose(text: str, mode: str) -> None:
     for batch in ("2", "n"):
         model = make(f"(float[{batch},12,6,9] x) => (float[] y) {{ y = {text}(x) }}")
         assert rewritten(model, expand_shuffles).kinds == ["Reshape", "Transpose", "Reshape"]
-    assert unchanged(make(f"(float[n,12,h,9] x) => (float[] y) {{ y = {text}(x) }}"), expand_shuffles)
+    assert unchanged(
+        make(f"(float[n,12,h,9] x) => (float[] y) {{ y = {text}(x) }}"), expand_shuffles
+    )
