@@ -22,7 +22,7 @@ class Call(NamedTuple):
     given: list[bool]  # for each input whether it is there
     attributes: dict[str, Any]
     opset: int
-    rank: Callable[[int], int | None]  # of an input, if the model says it
+    ranks: list[int | None]  # of the inputs, where the model says them
 
     def has(self, index: int) -> bool:
         """Return True if an input is given."""
@@ -187,7 +187,7 @@ def _matmul(call: Call) -> str:
         names.append(f"i{index}")
         if not call.attributes.get(f"trans{letter}"):
             continue
-        rank = call.rank(index)
+        rank = call.ranks[index]
         if rank is None:
             raise _UnsupportedError(f"trans{letter} of a value whose rank the model does not say")
         perm = [*range(rank)]
@@ -310,7 +310,7 @@ def define_contrib(model: Any, weights: Mapping[str, Any], source: str) -> None:
             [bool(name) for name in node.input],
             attributes,
             opset,
-            lambda index, node=node: ranks.get(node.input[index]),
+            [ranks.get(name) for name in node.input],
         )
         try:
             body = _ROWS[node.op_type](call)
