@@ -2,7 +2,7 @@
 
 python benchmarks/onnx_operators.py [NAME ...]: in the environment of the importer of models, with
 one thread. Calls of the library and of the peer take turns. Prints, for each operator, the
-milliseconds, the ratio of times, and whether it ran in plain loops.
+milliseconds of processor time, the ratio of times, and whether it ran in plain loops.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class Case(NamedTuple):
     attributes: Mapping[str, Any] = MappingProxyType({})
     outputs: tuple[int, ...] = ()  # their types, if not that of the inputs
     dtype: Any = np.float32
+    is_quantised: bool = False  # 8 bits around it, as tools write a quantised model
 
 
 CASES = {
@@ -104,16 +105,43 @@ CASES = {
     "AveragePool 3-D": Case("AveragePool", [(1, 32, 16, 28, 28)], [], {"kernel_shape": [3, 3, 3]}),
     "GlobalAveragePool 3-D": Case("GlobalAveragePool", [(1, 64, 16, 28, 28)]),
     "GlobalAveragePool 1-D": Case("GlobalAveragePool", [(1, 256, 4000)]),
+    "Conv 1-D, QDQ": Case(
+        "Conv", [(1, 64, 1000)], [(64, 64, 3)], {"pads": [1, 1]}, is_quantised=True
+    ),
     "ReduceSum, first axis": Case("ReduceSum", [(512, 2048)], [np.array([0])]),
     "CumSum, first axis": Case("CumSum", [(512, 2048)], [np.array(0)]),
     "LogSoftmax": Case("LogSoftmax", [(256, 1000)]),
     "Softmax, first axis": Case("Softmax", [(512, 1024)], [], {"axis": 0}),
     "TopK": Case("TopK", [(64, 1000)], [np.array([10])], {}, (1, 7)),
+    "TopK of all": Case("TopK", [(64, 1000)], [np.array([1000])], {}, (1, 7)),
+    "TopK of many": Case("TopK", [(1, 20000)], [np.array([4000])], {}, (1, 7)),
+    "ArgMax": Case("ArgMax", [(256, 1000)], [], {"axis": 1}, (7,)),
     "Gather": Case("Gather", [(1000, 512)], [np.arange(0, 999, 3)]),
+    "ScatterND": Case("ScatterND", [(1000, 512)], [np.arange(0, 999, 3)[:, None], (333, 512)]),
+    "Slice": Case(
+        "Slice", [(64, 56, 56)], [np.array([1, 1]), np.array([55, 55]), np.array([1, 2])]
+    ),
+    "Slice, steps": Case(
+        "Slice",
+        [(64, 56, 56)],
+        [np.array([0]), np.array([56]), np.array([2]), np.array([2])],
+    ),
+    "Tile": Case("Tile", [(64, 500)], [np.array([8, 2])]),
+    "Expand": Case("Expand", [(64, 1, 500)], [np.array([64, 16, 500])]),
+    "Equal": Case("Equal", [(512, 1000), (512, 1000)], [], {}, (9,)),
+    "Cast": Case("Cast", [(512, 1000)], [], {"to": 6}, (6,)),
     "Transpose": Case("Transpose", [(8, 128, 64, 64)], [], {"perm": [0, 2, 3, 1]}),
     "Pad": Case("Pad", [(1, 64, 112, 112)], [np.array([0, 0, 3, 3, 0, 0, 3, 3])]),
     "Gemm of one column": Case("Gemm", [(512, 1024)], [(1024, 1)]),
-    "Sin": Case("Sin", [(1, 1000000)]),
+    "Gemm of ten columns": Case("Gemm", [(512, 1024)], [(1024, 10)]),
+    **{
+        name: Case(name, [(1, 1000000)])
+        for name in ("Sin", "Cos", "Sqrt", "Exp", "Log", "Tanh", "Mish", "Softplus", "Round")
+    },
+    "Pow": Case("Pow", [(1, 1000000)], [np.array(1.7, np.float32)]),
+    "DFT": Case("DFT", [(16, 1024, 1)], [None, np.array(1)]),
+    "DFT, any length": Case("DFT", [(1, 1000, 1)], [None, np.array(1)]),
+    "STFT": Case("STFT", [(1, 16000, 1)], [np.array(160), (400,), np.array(400)]),
     "MatMul, float16": Case("MatMul", [(128, 768)], [(768, 768)], dtype=np.float16),
     "MatMul of one row, float16": Case("MatMul", [(1, 768)], [(768, 768)], dtype=np.float16),
     "Conv 2-D, float16": Case(
@@ -147,9 +175,9 @@ def compare(case: Case) -> str:
         for call, of_call in zip(
             (lambda: main(*x), lambda: session.run(None, given)), times, strict=True
         ):
-            start = time.perf_counter()
+            start = time.process_time()
             call()
-            of_call.append(time.perf_counter() - start)
+            of_call.append(time.process_time() - start)
     ours, theirs = map(median, times)
     plain = "  plain loops" if "plain loops" in notes.getvalue() else ""
     return f"{1e3 * ours:8.3f}  {ours / theirs:6.2f}{plain}"
@@ -172,11 +200,39 @@ def model_of(case: Case) -> tuple[Any, list[np.ndarray]]:
         for i, dtype in enumerate(case.outputs or (kind,))
     ]
     results = [value.name for value in outputs]
-    node = helper.make_node(case.operator, names, results, **case.attributes)
+    nodes = [helper.make_node(case.operator, names, results, **case.attributes)]
+    if case.is_quantised:
+        nodes = _quantised(nodes[0], weights)
     values = [helper.make_tensor_value_info(f"x{i}", kind, x.shape) for i, x in enumerate(inputs)]
-    graph = helper.make_graph([node], "g", values, outputs, weights)
+    graph = helper.make_graph(nodes, "g", values, outputs, weights)
     opsets = [helper.make_opsetid("", 20)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=9), inputs
+
+
+def _quantised(node: Any, weights: list[Any]) -> list[Any]:
+    """Put a quantisation to 8 bits and back around the inputs and the result of a node."""
+    weights.append(numpy_helper.from_array(np.float32(0.03), "scale"))
+    weights.append(numpy_helper.from_array(np.int8(0), "zero"))
+    made = []
+    for name in [*node.input, "result"]:
+        source = node.output[0] if name == "result" else name
+        outputs = [f"{name}.q", "y" if name == "result" else f"{name}.d"]
+        for operator, pair in zip(
+            ("QuantizeLinear", "DequantizeLinear"),
+            ((source, outputs[0]), outputs),
+            strict=True,
+        ):
+            made.append(helper.make_node(operator, [pair[0], "scale", "zero"], [pair[1]]))
+    final = node.output[0]
+    node = helper.make_node(
+        node.op_type,
+        [f"{name}.d" for name in node.input],
+        ["result.f"],
+        **{attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute},
+    )
+    made[-2].input[0] = "result.f"
+    made[-1].output[0] = final
+    return [*made[:-2], node, *made[-2:]]
 
 
 if __name__ == "__main__":

@@ -17,17 +17,15 @@ struct plan {
   int64_t chunks;        /* of POSITIONS tiles */
 };
 
-/* The padding that the windows read. */
-static int64_t padding_of(const struct dso_op_conv2d *conv) {
+/* The padding that the windows read: rows in padding[0], columns in padding[1]. */
+static void find_padding(const struct dso_op_conv2d *conv, int64_t padding[2]) {
   const int64_t in[2] = {conv->in.height, conv->in.width};
   const int64_t out[2] = {conv->out.height, conv->out.width};
-  int64_t padding = 0;
   for (int d = 0; d < 2; d++) {
     const int64_t window = (conv->kernel[d] - 1) * conv->dilation[d] + 1;
     const int64_t after = (out[d] - 1) * conv->stride[d] + window - conv->pad[d] - in[d];
-    padding = max(padding, max(conv->pad[d], after));
+    padding[d] = max(0, max(conv->pad[d], after));
   }
-  return padding;
 }
 
 /* Rows that follow each other without a gap in both images are one row to a window of 1 x 1. */
@@ -48,14 +46,17 @@ static int64_t images_of(const struct dso_op_conv2d *conv) {
 static struct plan plan_of(const struct dso_op_conv2d *conv) {
   struct plan plan = {.conv = conv, .weights = weights_of(conv), .in = conv->in};
   struct dso_op_image *in = &plan.in;
-  const int64_t padding = padding_of(conv);
+  int64_t needs[2];
+  find_padding(conv, needs);
+  const int64_t padding = max(needs[0], needs[1]), above = needs[0] ? padding : 0;
   in->block = plan.weights.block;
-  plan.is_copied = conv->in.block != in->block || conv->in.padding < padding;
+  plan.is_copied = conv->in.block != in->block || conv->in.padding < padding ||
+                   padded_rows(&conv->in) < needs[0];
   if (plan.is_copied) {
     plan.copied = images_of(conv) * planes_of(in);
     in->padding = padding;
     in->row = (in->width + 2 * padding) * in->block;
-    in->plane = (in->height + 2 * padding) * in->row;
+    in->plane = (in->height + 2 * above) * in->row;
     in->batch = planes_of(in) * in->plane;
   }
   plan.height = conv->out.height;
@@ -83,7 +84,7 @@ static void prepare(const void *data, int64_t index) {
   const int64_t batch = number / planes, p = number % planes;
   if (index < copied) {
     from.data += batch * from.batch;
-    in.data += batch * in.batch + in.padding * (in.row + in.block);
+    in.data += batch * in.batch + padded_rows(&in) * in.row + in.padding * in.block;
     for (int64_t y = 0; y < in.height; y++) dso_op_copy_row(&from, &in, p, y);
     dso_op_write_padding(&in, p, 0);
   } else {
@@ -95,9 +96,9 @@ static void prepare(const void *data, int64_t index) {
 /* The first pixel of an image that the window of output (0, 0) reads. */
 static const float *origin(const struct plan *plan, int64_t image) {
   const struct dso_op_image *in = &plan->in;
-  const int64_t *pad = plan->conv->pad, padding = plan->is_copied ? in->padding : 0;
-  return in->data + image * in->batch + (padding - pad[0]) * in->row +
-         (padding - pad[1]) * in->block;
+  const int64_t *pad = plan->conv->pad, above = plan->is_copied ? padded_rows(in) : 0;
+  const int64_t before = plan->is_copied ? in->padding : 0;
+  return in->data + image * in->batch + (above - pad[0]) * in->row + (before - pad[1]) * in->block;
 }
 
 /* The tiles of a chunk; `to` is the distance of output (0, 0). */

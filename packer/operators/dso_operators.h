@@ -207,7 +207,8 @@ DSO_OP_API int dso_op_quantize_range(const float *x, int64_t count, float *scale
  *
  * `data` is the first pixel. `padding` is how many rows and columns of zeros surround every plane in
  * memory: a convolution whose window needs no more of them reads the image in place, else it
- * copies the image into the workspace first. An operator writes the padding of its output. */
+ * copies the image into the workspace first. An operator writes the padding of its output. If planes
+ * are less than height + 2 * padding rows apart, there are columns of zeros only. */
 struct dso_op_image {
   float *data;
   int64_t channels, height, width; /* without the padding */
@@ -354,16 +355,17 @@ DSO_OP_API int dso_op_pooling(const struct dso_op_pooling *pooling);
 /* ---- Normalization of rows: of each by its own mean, size or sum ---- */
 
 enum dso_op_normalization {
-  DSO_OP_LAYER,  /* (x - mean) / sqrt(variance + epsilon) * scale + bias */
-  DSO_OP_RMS,    /* x / sqrt(mean of x * x + epsilon) * scale + bias */
-  DSO_OP_SOFTMAX /* exp(x) / sum of exp(x) */
+  DSO_OP_LAYER,      /* (x - mean) / sqrt(variance + epsilon) * scale + bias */
+  DSO_OP_RMS,        /* x / sqrt(mean of x * x + epsilon) * scale + bias */
+  DSO_OP_SOFTMAX,    /* exp(x) / sum of exp(x) */
+  DSO_OP_LOG_SOFTMAX /* x - log of sum of exp(x) */
 };
 
 struct dso_op_normalize {
   int64_t rows, size; /* of a row, whose floats are adjacent */
   enum dso_op_normalization kind;
   const float *x;
-  const float *scale, *bias; /* one per float of a row, or NULL; not of DSO_OP_SOFTMAX */
+  const float *scale, *bias; /* one per float of a row, or NULL; not of the softmaxes */
   float *out;                /* may be x, with the same distance of rows */
   int64_t x_row, out_row;
   float epsilon;

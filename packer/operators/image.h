@@ -9,6 +9,12 @@ INLINE int64_t planes_of(const struct dso_op_image *image) {
   return ceil_div(image->channels, image->block);
 }
 
+/* The rows of padding above a plane and below it: `padding`, or 0 if planes have no place for them. */
+INLINE int64_t padded_rows(const struct dso_op_image *image) {
+  const int64_t framed = (image->height + 2 * image->padding) * image->row;
+  return image->plane && image->plane < framed ? 0 : image->padding;
+}
+
 INLINE void clear(float *to, int64_t count) {
   for (; count >= LANES; count -= LANES, to += LANES) store(to, splat(0));
   for (; count > 0; count--) *to++ = 0;

@@ -3,9 +3,7 @@
  * A row is read two or three times, and stays in a near cache. Its mean is subtracted before the
  * squares are added, so that a large mean costs no accuracy. Long sums are added up from parts in
  * double precision. */
-#include <math.h>
-
-#include "parts.h"
+#include "elementwise.h"
 
 enum { PART = 2048, SUMS = 4 }; /* floats that are added in float32, in so many vectors */
 
@@ -85,8 +83,9 @@ static float greatest(const float *x, int64_t size) {
   return greatest_lane(greater(greater(max_of[0], max_of[1]), greater(max_of[2], max_of[3])));
 }
 
-/* The exponentials of x - less, and their sum. */
-static double exponentials(const float *x, float *out, int64_t size, float less) {
+/* The exponentials of x - less, stored or not, and their sum. */
+INLINE double exponentials(const float *x, float *out, int64_t size, float less,
+                           const int is_stored) {
   double all = 0;
   for (int64_t begin = 0; begin < size; begin += PART) {
     const int64_t end = min(begin + PART, size);
@@ -94,12 +93,12 @@ static double exponentials(const float *x, float *out, int64_t size, float less)
     int64_t i = begin;
     for (; i + LANES <= end; i += LANES) {
       const vec y = vec_exp_below(load(x + i) - less);
-      store(out + i, y);
+      if (is_stored) store(out + i, y);
       sum += y;
     }
     if (i < end) { /* the exponential of -inf is 0 */
       const vec y = vec_exp_below(load_part(x + i, end - i, -INFINITY) - less);
-      store_part(out + i, end - i, y);
+      if (is_stored) store_part(out + i, end - i, y);
       sum += y;
     }
     all += (double)sum_of_lanes(sum);
@@ -108,11 +107,19 @@ static double exponentials(const float *x, float *out, int64_t size, float less)
 }
 
 static void softmax(const float *x, float *out, int64_t size) {
-  const double sum = exponentials(x, out, size, greatest(x, size));
+  const double sum = exponentials(x, out, size, greatest(x, size), 1);
   const float factor = (float)(1 / sum);
   int64_t i = 0;
   for (; i + LANES <= size; i += LANES) store(out + i, load(out + i) * factor);
   for (; i < size; i++) out[i] *= factor;
+}
+
+static void log_softmax(const float *x, float *out, int64_t size) {
+  const float less = greatest(x, size);
+  const float log = each_log(splat((float)exponentials(x, out, size, less, 0)))[0];
+  int64_t i = 0;
+  for (; i + LANES <= size; i += LANES) store(out + i, load(x + i) - less - log);
+  for (; i < size; i++) out[i] = x[i] - less - log;
 }
 
 /* One item: some rows. */
@@ -123,6 +130,7 @@ static void normalize(const void *data, int64_t index) {
     const float *x = rows->x + row * rows->x_row;
     float *out = rows->out + row * rows->out_row;
     if (rows->kind == DSO_OP_SOFTMAX) softmax(x, out, rows->size);
+    else if (rows->kind == DSO_OP_LOG_SOFTMAX) log_softmax(x, out, rows->size);
     else scale_and_move(rows, x, out);
   }
 }

@@ -151,38 +151,6 @@ static void multiply(const struct plan *plan, const float *state, int64_t rows,
   }
 }
 
-/* ---- Activations: quotients, so that one division serves two of them ---- */
-
-struct quotient {
-  vec over, under;
-};
-
-INLINE vec divided(struct quotient a) { return a.over / a.under; }
-INLINE vec product_of(struct quotient a, struct quotient b) {
-  return a.over * b.over / (a.under * b.under);
-}
-
-/* tanh x is x * p(x * x) / q(x * x) to 2.1e-8 of it, fitted for 0 to 9.02, where it is 1. All terms
- * are positive: no digits cancel. */
-INLINE struct quotient tanh_of(vec x) {
-  x = at_most(at_least(x, -9.02f), 9.02f);
-  const vec s = x * x;
-  vec p = s * 1.33190527e-8f + 2.05834661e-5f;
-  vec q = s * 7.76201119e-7f + 3.28309129e-4f;
-  p = p * s + 3.49403360e-3f;
-  q = q * s + 2.58710695e-2f;
-  p = p * s + 1.33797171e-1f;
-  q = q * s + 4.67130324e-1f;
-  p = p * s + 1.0f;
-  q = q * s + 1.0f;
-  return (struct quotient){x * p, q};
-}
-
-INLINE struct quotient sigmoid_of(vec x) {
-  const struct quotient half = tanh_of(x * 0.5f);
-  return (struct quotient){half.under + half.over, half.under + half.under};
-}
-
 /* ---- Cells: LANES units of one row ---- */
 
 /* Where a row's vectors are. */

@@ -39,8 +39,9 @@ void dso_op_copy_row(const struct dso_op_image *in, const struct dso_op_image *o
 
 void dso_op_write_padding(const struct dso_op_image *out, int64_t p, int sides) {
   const int64_t side = out->padding * out->block, width = out->width * out->block;
+  const int64_t above = padded_rows(out);
   float *first = out->data + p * out->plane;
-  for (int64_t y = -out->padding; y < out->height + out->padding; y++) {
+  for (int64_t y = -above; y < out->height + above; y++) {
     float *row = first + y * out->row;
     if (y < 0 || y >= out->height) {
       clear(row - side, width + 2 * side);

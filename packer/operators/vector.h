@@ -90,14 +90,27 @@ INLINE void transpose(const float *from, int64_t row, float *to, int64_t to_row)
   *(four *)(to + 3 * to_row) = SHUFFLE(high, higher, 2, 3, 6, 7);
 }
 
-INLINE float sum_of_lanes(vec x) {
+INLINE four folded(vec x) {
   const union {
     vec all;
     four part[LANES / 4];
   } parts = {x};
   four sum = parts.part[0];
   for (int i = 1; i < LANES / 4; i++) sum += parts.part[i];
+  return sum;
+}
+
+INLINE float sum_of_lanes(vec x) {
+  const four sum = folded(x);
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+/* The sums of the lanes of four vectors. */
+INLINE four four_sums(vec a, vec b, vec c, vec d) {
+  const four one = folded(a), two = folded(b), three = folded(c), last = folded(d);
+  const four low = SHUFFLE(one, two, 0, 4, 1, 5) + SHUFFLE(one, two, 2, 6, 3, 7);
+  const four high = SHUFFLE(three, last, 0, 4, 1, 5) + SHUFFLE(three, last, 2, 6, 3, 7);
+  return SHUFFLE(low, high, 0, 1, 4, 5) + SHUFFLE(low, high, 2, 3, 6, 7);
 }
 
 INLINE float greatest_lane(vec x) {
@@ -128,27 +141,55 @@ INLINE double inverse_root(double x) {
   return root;
 }
 
-/* e^x to 2 units in the last place; 0 below the smallest normal number. x is written as n * ln 2 +
- * r, n rounded by the addition of a number whose last bit counts 1: 1.5 * 2^23, and the bias of an
- * exponent. 2^128 is not a float, but with x at most 0 it is not met. */
+/* e^x to 2 units in the last place; 0 below the smallest normal number, and at most e^88.72. x is
+ * written as n * ln 2 + r, n rounded by the addition of a number whose last bit counts 1:
+ * 1.5 * 2^23. Its bits are added to the exponent. */
 INLINE vec exponential(vec x, const int is_at_most_zero) {
-  const float round = 12582912.0f + (is_at_most_zero ? 127 : 126);
-  const mask is_small = x < splat(-87.3f);
-  x = at_least(x, -87.3f);
-  if (!is_at_most_zero) x = at_most(x, 88.7f);
-  const vec shifted = x * 1.44269504f + round, n = shifted - round;
+  const mask is_normal = x >= splat(-87.3f);
+  const vec beyond = at_least(x, 0); /* 0, or NaN */
+  if (!is_at_most_zero) x = at_most(x, 88.72f);
+  const vec shifted = x * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f;
   const vec r = x - n * 0.693359375f + n * 2.12194440e-4f;
   vec sum = r * 1.38145406e-3f + 8.36874545e-3f;
   sum = sum * r + 4.16683890e-2f;
   sum = sum * r + 1.66665211e-1f;
   sum = sum * r + 4.99999940e-1f;
   sum = sum * (r * r) + (r + 1.0f);
-  sum *= (vec)((bits)shifted << 23); /* 2^n or 2^(n - 1) */
-  if (!is_at_most_zero) sum += sum;
-  return choose(is_small, splat(0), sum);
+  return choose(is_normal, (vec)((bits)sum + ((bits)shifted << 23)), beyond);
 }
 INLINE vec vec_exp(vec x) { return exponential(x, 0); }
 INLINE vec vec_exp_below(vec x) { return exponential(x, 1); }
+
+/* Activations are quotients, so that one division serves two of them. */
+struct quotient {
+  vec over, under;
+};
+
+INLINE vec divided(struct quotient a) { return a.over / a.under; }
+INLINE vec product_of(struct quotient a, struct quotient b) {
+  return a.over * b.over / (a.under * b.under);
+}
+
+/* tanh x is x * p(x * x) / q(x * x) to 2.1e-8 of it, fitted for 0 to 9.02, where it is 1. All terms
+ * are positive: no digits cancel. */
+INLINE struct quotient tanh_of(vec x) {
+  x = at_most(at_least(x, -9.02f), 9.02f);
+  const vec s = x * x;
+  vec p = s * 1.33190527e-8f + 2.05834661e-5f;
+  vec q = s * 7.76201119e-7f + 3.28309129e-4f;
+  p = p * s + 3.49403360e-3f;
+  q = q * s + 2.58710695e-2f;
+  p = p * s + 1.33797171e-1f;
+  q = q * s + 4.67130324e-1f;
+  p = p * s + 1.0f;
+  q = q * s + 1.0f;
+  return (struct quotient){x * p, q};
+}
+
+INLINE struct quotient sigmoid_of(vec x) {
+  const struct quotient half = tanh_of(x * 0.5f);
+  return (struct quotient){half.under + half.over, half.under + half.under};
+}
 
 /* The error function to 2 units in the last place, after N. Juffa's for one float. */
 INLINE vec vec_erf(vec x) {

@@ -31,23 +31,34 @@ def padding_of_conv2d(
 
 
 def conv2d_workspace(
-    channels: int, height: int, width: int, *, block: int, padding: int, groups: int, needs: int
+    channels: int,
+    height: int,
+    width: int,
+    *,
+    block: int,
+    padding: tuple[int, int],
+    groups: int,
+    needs: tuple[int, int],
 ) -> int:
     """Count the floats of one image.
 
     Parameters
     ----------
-    channels, height, width, block, padding : int
+    channels, height, width, block : int
         Of the input.
+    padding : tuple of int
+        Of the input: rows and columns.
     groups : int
         Of the convolution.
-    needs : int
-        The padding that the windows read: the greatest of `padding_of_conv2d`.
+    needs : tuple of int
+        The padding that the windows read, of `padding_of_conv2d`: rows and columns.
     """
     wanted = 1 if block == 1 and channels < BLOCK and groups == 1 else BLOCK
-    if block == wanted and padding >= needs:
+    around = max(needs)
+    if block == wanted and padding[1] >= around and padding[0] >= needs[0]:
         return 0
-    return _up(channels, wanted) * (height + 2 * needs) * (width + 2 * needs) * wanted
+    above = around if needs[0] else 0
+    return _up(channels, wanted) * (height + 2 * above) * (width + 2 * around) * wanted
 
 
 def matmul_workspace(

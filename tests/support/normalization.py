@@ -9,7 +9,7 @@ import numpy as np
 
 from .operators import Floats, pointer, run, steps
 
-KINDS = ("layer", "rms", "softmax")
+KINDS = ("layer", "rms", "softmax", "log_softmax")
 
 
 class Normalize(Structure):
@@ -63,9 +63,11 @@ def expected(
 ) -> np.ndarray:
     """Compute the same in double precision."""
     x = x.astype(np.float64)
-    if kind == "softmax":
-        powers = np.exp(x - x.max(axis=1, keepdims=True))
-        return powers / powers.sum(axis=1, keepdims=True)
+    if kind.endswith("softmax"):
+        less = x - x.max(axis=1, keepdims=True)
+        powers = np.exp(less)
+        total = powers.sum(axis=1, keepdims=True)
+        return less - np.log(total) if kind == "log_softmax" else powers / total
     if kind == "layer":
         x = x - x.mean(axis=1, keepdims=True)
     x = x / np.sqrt((x * x).mean(axis=1, keepdims=True) + np.float32(epsilon))

@@ -30,6 +30,9 @@ void dso_copy_bytes(const void *from, void *to, int64_t nbytes) {
 """
 _HELPER_TYPES = {COPY: "void(const void *from, void *to, int64_t nbytes)"}
 
+# Loops become vectors, also loops with sqrtf, floorf and their like, whose errno is not read.
+_OPTIONS = ("-O3", "-fno-math-errno", "-fno-trapping-math")
+
 # Two models of one library share the modules of equal code: a symbol has one definition.
 _MADE: WeakValueDictionary[Hashable, CSourceModule] = WeakValueDictionary()
 
@@ -60,7 +63,8 @@ def operator_modules(
     for operator in operators:
         if operator.code and distinct.setdefault(operator.name, operator).code != operator.code:
             raise ExportError(f"operator {operator.name!r}: two definitions, expected one")
-    made = [_operator_module(operator, tuple(options)) for operator in distinct.values()]
+    words = (*_OPTIONS, *options)
+    made = [_operator_module(operator, words) for operator in distinct.values()]
     parts = sorted({part for operator in operators for part in operator.parts})
     sources = fast.sources(*parts) if parts else []
     return made + [shared(f"dso_{p.stem}", p, partial(CSourceModule, p)) for p in sources]

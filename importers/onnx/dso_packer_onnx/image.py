@@ -26,12 +26,17 @@ class Image(NamedTuple):
     height: Extent
     width: Extent
     block: int = 1
-    padding: int = 0  # rows and columns of zeros around each plane in memory
+    padding: int = 0  # columns of zeros beside each plane in memory, and rows
 
     @property
     def planes(self) -> int:
         """Planes, or blocks of channels, of one image."""
         return -(-self.channels // self.block)
+
+    @property
+    def rows(self) -> int:
+        """Rows of zeros above a plane, and below it: images of one row need none."""
+        return 0 if self.height == 1 else self.padding
 
     @property
     def row(self) -> Extent:
@@ -41,7 +46,7 @@ class Image(NamedTuple):
     @property
     def plane(self) -> Extent:
         """Floats from one plane to the next."""
-        return product((total((self.height, 2 * self.padding)), self.row))
+        return product((total((self.height, 2 * self.rows)), self.row))
 
     @property
     def nfloats(self) -> Extent:
@@ -51,12 +56,13 @@ class Image(NamedTuple):
     @property
     def first(self) -> Extent:
         """Floats before the first pixel."""
-        return product((self.padding, total((self.row, self.block))))
+        return total((product((self.rows, self.row)), self.padding * self.block))
 
     @property
     def stored(self) -> Stored:
         """The shape in memory."""
-        height, width = (total((side, 2 * self.padding)) for side in (self.height, self.width))
+        height = total((self.height, 2 * self.rows))
+        width = total((self.width, 2 * self.padding))
         if self.block == 1:
             return Stored((self.batch, self.channels, height, width), padding=self.padding)
         return Stored((self.batch, self.planes, height, width, BLOCK), BLOCKED, self.padding)

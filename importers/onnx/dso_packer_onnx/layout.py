@@ -27,7 +27,9 @@ def choose_layouts(graph: ir.Graph) -> None:
             node.domain = DOMAIN
     for value in blocked:
         paddings = [
-            conv2d_padding(node) for node, index in value.uses() if _is(node, "Conv") and index == 0
+            max(conv2d_padding(node))
+            for node, index in value.uses()
+            if _is(node, "Conv") and index == 0
         ]
         image = image_of(value)._replace(block=BLOCK, padding=max(paddings, default=0))
         set_stored(value, image.stored)

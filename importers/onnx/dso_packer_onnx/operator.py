@@ -55,6 +55,7 @@ class Operator(NamedTuple):
     parts: frozenset[str] = frozenset()
     flops: int = 0  # Floating-point operations of one call, with 1 for each open extent
     symbols: tuple[str, ...] = ()  # the open extents whose values are its first parameters
+    is_plain: bool = False  # another generator wrote its loops, for one thread
     # The symbols whose values are the elements of its first output, in order.
     defines: tuple[str, ...] = ()
     flow: Flow | None = None  # what a branch or a loop runs; there is no C function then

@@ -1,4 +1,4 @@
-"""Which operators of a model run in plain loops, and how much of the work that is."""
+"""Which operators of a model run in plain loops, and how much of the time that is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections import Counter
 from math import prod
 from typing import TYPE_CHECKING
 
-from .layout import DOMAIN
 from .operator import elements, shape_of
 
 if TYPE_CHECKING:
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from .operator import Operator
 
 _MOST_SHOWN = 6
+# Picoseconds of an operation of a product, of an element in memory, and of either in plain loops.
+_OF_FLOP, _OF_ELEMENT, _OF_PLAIN = 15, 150, 600
 _RECURRENT = ("GRU", "LSTM", "RNN")
 _PRODUCTS = ("Gemm", "MatMul", "MatMulInteger", "QLinearMatMul")
 _CHOOSING = ("Gather", "GatherElements", "GatherND", "Slice")  # read what they write
@@ -26,37 +27,39 @@ _CONVOLUTIONS = ("Conv", "ConvInteger", "DeformConv", "QLinearConv")
 def plain_loops_note(operators: Sequence[Operator]) -> str:
     """List the operators whose code the generic generator wrote; "" without any.
 
-    The share is that of the estimated work: multiply-adds count twice, other operators have
-    one operation for each element that they read or write.
+    The share is that of the estimated time. Multiply-adds count twice, other operators have one
+    operation for each element that they read or write.
     """
-    work: Counter[str] = Counter()
-    count: Counter[str] = Counter()
+    cost: Counter[str] = Counter()
+    nodes: dict[str, list[str]] = {}
     total = 0
     for operator in operators:
         node = operator.outputs[0].producer() if operator.code else None
         if node is None:
             continue
-        is_plain = node.domain != DOMAIN
-        own = _work(node) if is_plain else max(operator.flops, _moved(operator))
+        own = max(_OF_FLOP * operator.flops, _OF_ELEMENT * _moved(operator))
+        if operator.is_plain:
+            own = _OF_PLAIN * _work(node)
+            cost[node.op_type] += own
+            nodes.setdefault(node.op_type, []).append(str(node.name or node.outputs[0].name))
         total += own
-        if is_plain:
-            work[node.op_type] += own
-            count[node.op_type] += 1
-    if not count:
+    if not nodes:
         return ""
-    names = sorted(work, key=lambda name: -work[name])
-    shown = [f"{_counted(name, count[name])} {_share(work[name], total)}" for name in names]
+    kinds = sorted(cost, key=lambda kind: -cost[kind])
+    shown = [f"{_counted(kind, nodes[kind])} {_share(cost[kind], total)}" for kind in kinds]
     more = [f"{len(shown) - _MOST_SHOWN} more kinds"] if len(shown) > _MOST_SHOWN else []
     made = sum(1 for operator in operators if operator.code)
     return (
-        f"{count.total()} of {made} operators run in plain loops, "
-        f"{_share(work.total(), total)} of the estimated work: "
+        f"{sum(map(len, nodes.values()))} of {made} operators run in plain loops, "
+        f"{_share(cost.total(), total)} of the estimated time: "
         f"{', '.join([*shown[:_MOST_SHOWN], *more])}"
     )
 
 
-def _counted(name: str, count: int) -> str:
-    return name if count == 1 else f"{count} {name}"
+def _counted(kind: str, nodes: Sequence[str]) -> str:
+    """Name a node, or say how many there are of its kind, with the first one."""
+    count = "" if len(nodes) == 1 else f"{len(nodes)} "
+    return f"{count}{kind} ({nodes[0]!r}{', ...' if count else ''})"
 
 
 def _share(part: int, total: int) -> str:

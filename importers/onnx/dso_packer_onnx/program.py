@@ -205,6 +205,7 @@ class FunctionWriter:
 
     def _check_inputs(self) -> None:
         """Check number, dtype and shape of each argument, and learn the open extents."""
+        self.code.run("dso.any_alignment")
         if self.numbers.symbols or self.epochs or any(one.flow for one in self.operators):
             self.heap = self.code.call("vm.builtin.alloc_shape_heap", MACHINE, self._most_slots())
         heap = NOTHING if self.heap is None else self.heap

@@ -22,7 +22,7 @@ static int copy_incompatible(const struct vm *vm, const dso_any *value, dso_tens
   if (tensor == NULL)
     return raised_format("ValueError", "the tensor pointer is NULL, expected a tensor");
   if (vm_nbytes("a tensor", tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0) return -1;
-  if (vm_tensor_is_compatible(tensor)) return 0;
+  if (vm_tensor_is_compatible(tensor, vm->alignment)) return 0;
   *copy = vm_tensor_copy_value(vm_host_allocator(vm), value);
   return *copy != NULL ? 0 : -1;
 }

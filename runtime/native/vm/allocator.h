@@ -21,6 +21,8 @@ struct vm_storage {
 
 /* TVM, kAllocAlignment: TVM compiles its kernels for this alignment. */
 enum { VM_ALIGNMENT = 64 };
+/* Enough for code that calls dso.any_alignment: C's for each type. NumPy allocates arrays with it. */
+enum { VM_LEAST_ALIGNMENT = 16 };
 
 /* A new allocator of a device's memory; NULL with DeviceError or MemoryError raised. */
 struct vm_allocator *vm_allocator_new(DLDevice device);

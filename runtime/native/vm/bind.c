@@ -277,6 +277,9 @@ static int bind_code(struct binder *binder) {
 int vm_bind(struct vm *vm, const struct vm_code *code, const struct vm_parts *parts) {
   struct binder binder = {.code = code, .parts = parts, .vm = vm};
   binder.weight_row = vm_weight_row(code);
+  vm->alignment = VM_ALIGNMENT;
+  for (size_t i = 0; i < code->num_functions; i++)
+    if (strcmp(code->functions[i].name, VM_ANY_ALIGNMENT) == 0) vm->alignment = VM_LEAST_ALIGNMENT;
   int status = bind_code(&binder);
   free(binder.places);
   free(binder.weights);

@@ -31,6 +31,12 @@ const char *vm_type_name(const dso_any *value) {
 
 /* ---- Values */
 
+/* It is read when code is bound. */
+static VM_BUILTIN(any_alignment) {
+  (void)run, (void)args, (void)num_args, (void)result;
+  return 0;
+}
+
 static VM_BUILTIN(null_value) {
   (void)run, (void)args, (void)num_args, (void)result;
   return 0;
@@ -166,6 +172,7 @@ const struct vm_builtin_row vm_builtins[] = {
     {VM_INVOKE_CLOSURE, invoke_closure, 2, INT32_MAX},
     {"vm.builtin.call_tir_dyn", call_tir_dyn, 2, INT32_MAX},
     {VM_WEIGHT, vm_weight, 1, 1},
+    {VM_ANY_ALIGNMENT, any_alignment, 0, 0},
     {"dso.state.extent", vm_state_extent, 2, 2},
     {"dso.state.read", vm_state_read, 3, 3},
     {"dso.state.append", vm_state_append, 3, 3},

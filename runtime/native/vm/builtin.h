@@ -9,6 +9,7 @@
 
 /* The function that the others are not made of: TVM has none with this name. */
 #define VM_WEIGHT "dso.weight"
+#define VM_ANY_ALIGNMENT "dso.any_alignment" /* of tensors that callers pass */
 
 /* The function of R.memory.view, and its name in TVM until 2025. */
 #define VM_VIEW "runtime.TVMTensorCreateView"

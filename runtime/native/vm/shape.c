@@ -245,7 +245,8 @@ static int64_t fetch_vector(const DLTensor *tensor, void *bytes) {
 static int is_vector(const DLTensor *tensor) {
   return tensor->ndim == 1 && tensor->shape[0] >= 0 && tensor->shape[0] <= VM_MOST_DIMS &&
          tensor->dtype.code == DTYPE_INT && tensor->dtype.lanes == 1 &&
-         (tensor->dtype.bits == 32 || tensor->dtype.bits == 64) && vm_tensor_is_compatible(tensor);
+         (tensor->dtype.bits == 32 || tensor->dtype.bits == 64) &&
+         vm_tensor_is_compatible(tensor, VM_LEAST_ALIGNMENT);
 }
 
 VM_BUILTIN(vm_tensor_to_shape) {

@@ -33,10 +33,10 @@ dso_tensor_object *vm_tensor_new(struct vm_allocator *allocator, DLDataType dtyp
 }
 
 /* Compiled code also checks the strides of empty tensors. */
-int vm_tensor_is_compatible(const DLTensor *tensor) {
+int vm_tensor_is_compatible(const DLTensor *tensor, size_t alignment) {
   if (!strides_are_compact(tensor)) return 0;
   if (tensor->device.device_type != DLPACK_CPU) return 1;
-  return tensor->byte_offset == 0 && (uintptr_t)tensor->data % VM_ALIGNMENT == 0;
+  return tensor->byte_offset == 0 && (uintptr_t)tensor->data % alignment == 0;
 }
 
 dso_tensor_object *vm_tensor_copy(struct vm_allocator *allocator, const DLTensor *tensor) {
@@ -77,9 +77,9 @@ int vm_bind_constant(const struct vm *vm, const dso_any *constant, dso_any *valu
   const DLTensor *tensor = dso_tensor_of(constant);
   DLDevice device = vm_allocator_device(vm->allocators[0]);
   *value = *constant;
-  if (tensor == NULL ||
-      (tensor->device.device_type == device.device_type &&
-       tensor->device.device_id == device.device_id && vm_tensor_is_compatible(tensor))) {
+  if (tensor == NULL || (tensor->device.device_type == device.device_type &&
+                         tensor->device.device_id == device.device_id &&
+                         vm_tensor_is_compatible(tensor, VM_ALIGNMENT))) {
     any_retain(constant);
     return 0;
   }

@@ -77,6 +77,7 @@ struct vm_routine {
 struct vm {
   atomic_size_t references;
   size_t num_functions, num_instructions, num_values, num_allocators;
+  size_t alignment;            /* of arguments, in bytes */
   struct vm_routine *routines; /* by index in the table of functions */
   dso_object **callees;        /* likewise: Function objects, or NULL */
   struct vm_instruction *instructions;
@@ -234,7 +235,7 @@ dso_tensor_object *vm_tensor_copy_value(struct vm_allocator *allocator, const ds
 
 /* Return 1 if compiled operators can take this tensor: it is compact and, on the CPU, aligned and
  * without offset. */
-int vm_tensor_is_compatible(const DLTensor *tensor);
+int vm_tensor_is_compatible(const DLTensor *tensor, size_t alignment);
 
 /* A constant as compiled code reads it: the same, or a copy that is compact, aligned and on the first
  * device. Returns 0, or -1 with an error raised. */

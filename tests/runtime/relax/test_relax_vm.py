@@ -21,6 +21,7 @@ from runtime.serial.stream import Reader
 from ...support.vm_assembler import (
     TWICE,
     TWICE_SOURCE,
+    VOID,
     Code,
     Program,
     call,
@@ -44,6 +45,26 @@ def test_functions_state_their_parameters_and_owner() -> None:
         assert gone() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("offset", [0, 4, 16, 32])
+def test_code_that_says_so_gets_arguments_that_are_aligned_to_16_bytes(offset: int) -> None:
+    """Others are copied; without `dso.any_alignment` those below 64 bytes too."""
+    whole = np.zeros(64, np.float32)
+    start = -whole.ctypes.data % 64 + offset
+    x = whole.view(np.uint8)[start : start + 16].view(np.float32)
+    seen: list[int] = []
+
+    def look(tensor: Any) -> int:
+        seen.append(np.from_dlpack(tensor).ctypes.data)
+        return 0
+
+    says = [call(VOID, 2)]
+    for code, names in (([], ["look"]), (says, ["look", "dso.any_alignment"])):
+        body = [*code, call(1, 1, reg(0)), ret(1)]
+        make(Program([Code("main", ["x"], body, 2), *map(packed, names)]), look=look)["main"](x)
+    is_same = [address == x.ctypes.data for address in seen]
+    assert is_same == [offset % 64 == 0, offset % 16 == 0]
 
 
 @pytest.mark.parametrize("dialect", ["tvm", "tvm-ffi"])

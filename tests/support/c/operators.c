@@ -101,6 +101,7 @@ static double normalization(int rows, int size, enum dso_op_normalization kind) 
     for (int j = 0; j < size; j++) squares += (x[i * size + j] - mean) * (x[i * size + j] - mean);
     for (int j = 0; j < size; j++) {
       double wanted = (x[i * size + j] - mean) / sqrt(squares / size + 1e-5);
+      if (kind == DSO_OP_LOG_SOFTMAX) wanted = x[i * size + j] - log(powers);
       if (kind == DSO_OP_SOFTMAX) wanted = exp(x[i * size + j]) / powers;
       worst = worse(worst, fabs(wanted - out[i * size + j]));
     }
@@ -185,7 +186,7 @@ int main(void) {
     for (int is_average = 0; is_average < 2; is_average++)
       of_pooling = worse(of_pooling, pooling(3, side, is_average));
   for (int size = 1; size < 99; size += 7)
-    for (int kind = DSO_OP_LAYER; kind <= DSO_OP_SOFTMAX; kind++)
+    for (int kind = DSO_OP_LAYER; kind <= DSO_OP_LOG_SOFTMAX; kind++)
       of_normalization =
           worse(of_normalization, normalization(5, size, (enum dso_op_normalization)kind));
   double wrong = 0;

@@ -24,6 +24,28 @@ _PLAIN_HEADER = """\
 #include <stdio.h>
 #include <string.h>
 """
+# Faster than memcpy for some KB whose addresses are not aligned alike; the statement without
+# instructions keeps the compiler from making it a memcpy.
+_COPY = """\
+typedef char piece __attribute__((vector_size(64), aligned(1), may_alias));
+static inline void copy(void *to, const void *from, int64_t nbytes) {
+  char *y = (char *)to;
+  const char *x = (const char *)from;
+  for (; nbytes >= 64 && nbytes <= 1 << 16; nbytes -= 64, x += 64, y += 64) {
+    *(piece *)y = *(const piece *)x;
+    __asm__("" : "+r"(x));
+  }
+  memcpy(y, x, (size_t)nbytes);
+}
+"""
+_MOST_INLINE = 16  # elements that are copied by some instructions
+
+
+def copy_in_c(to: str, source: str, count: Extent) -> str:
+    """Return a statement that copies elements."""
+    if isinstance(count, int) and count <= _MOST_INLINE:
+        return f"memcpy({to}, {source}, {count} * sizeof *({to}));"
+    return f"copy({to}, {source}, ({in_c(count)}) * (int64_t)sizeof *({to}));"
 
 
 def is_symbolic(values: Iterable[ir.Value]) -> bool:
@@ -77,6 +99,7 @@ def operator_of(
         nothing = " && ".join(f"!({in_c(count)})" for count in counts)
         body = f"  if ({nothing}) return 0; /* a kernel takes a batch of 0 as 1 */\n{body}"
     functions = FLOOR_DIV if re.search(r"\bn_(floor|max|min)\(", before + body) else ""
+    functions += _COPY if " copy(" in before + body else ""
     header = (HEADER if parts else _PLAIN_HEADER) + functions
     code = f"{header}{before}\nint32_t @({', '.join(parameters)}) {{\n{body}}}\n"
     name = f"{stem}_{hashlib.sha256(code.encode()).hexdigest()[:10]}"

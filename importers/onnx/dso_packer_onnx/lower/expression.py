@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .epilogue import float_in_c
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 def _alpha(node: ir.Node, default: float, name: str = "alpha") -> str:
     return f"splat({float_in_c(node.attributes.get_float(name, default))})"
+
+
+def _function(name: str, node: ir.Node, args: list[str]) -> str:
+    return f"each_{name}({args[0]})"
 
 
 def _limited(x: str, low: str, high: str) -> str:
@@ -54,16 +59,23 @@ def _hard_sigmoid(node: ir.Node, args: list[str]) -> str:
 
 #: The operators that `expression` knows; all compute each element from those at its place.
 EXPRESSIONS: dict[str, Callable[[ir.Node, list[str]], str]] = {
-    "Abs": lambda _, a: f"each_abs({a[0]})",
+    **{
+        name: partial(_function, name.lower())
+        for name in (
+            *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cosh", "Exp"),
+            *("Floor", "Log", "Mish", "Sigmoid", "Sign", "Sinh", "Softplus", "Sqrt", "Tanh"),
+        )
+    },
     "Add": lambda _, a: f"{a[0]} + {a[1]}",
-    "Ceil": lambda _, a: f"each_ceil({a[0]})",
     "Clip": _clip,
-    "Cos": lambda _, a: f"each_cos({a[0]})",
+    "Celu": lambda n, a: (
+        f"each_max({a[0]}, splat(0)) + {_alpha(n, 1.0)} *"
+        f" (vec_exp(at_most({a[0]} / {_alpha(n, 1.0)}, 0)) - 1.0f)"
+    ),
+    "Cos": lambda _, a: f"sine({a[0]}, 1)",
     "Div": lambda _, a: f"{a[0]} / {a[1]}",
     "Elu": lambda n, a: f"choose({a[0]} < 0, {_alpha(n, 1.0)} * (vec_exp({a[0]}) - 1.0f), {a[0]})",
     "Erf": lambda _, a: f"vec_erf({a[0]})",
-    "Exp": lambda _, a: f"each_exp({a[0]})",
-    "Floor": lambda _, a: f"each_floor({a[0]})",
     "Gelu": _gelu,
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": lambda _, a: (
@@ -71,8 +83,8 @@ EXPRESSIONS: dict[str, Callable[[ir.Node, list[str]], str]] = {
     ),
     "Identity": lambda _, a: a[0],
     "LeakyRelu": lambda n, a: f"choose({a[0]} < 0, {a[0]} * {_alpha(n, 0.01)}, {a[0]})",
-    "Log": lambda _, a: f"each_log({a[0]})",
     "Max": _joined("each_max"),
+    "Mean": lambda _, a: f"({' + '.join(a)}) / {len(a)}.0f",
     "Min": _joined("each_min"),
     "Mul": lambda _, a: f"{a[0]} * {a[1]}",
     "Neg": lambda _, a: f"-{a[0]}",
@@ -80,12 +92,18 @@ EXPRESSIONS: dict[str, Callable[[ir.Node, list[str]], str]] = {
     "Pow": lambda _, a: f"each_pow({a[0]}, {a[1]})",
     "Reciprocal": lambda _, a: f"1.0f / {a[0]}",
     "Relu": lambda _, a: f"at_least({a[0]}, 0)",
-    "Sigmoid": lambda _, a: f"each_sigmoid({a[0]})",
-    "Sin": lambda _, a: f"each_sin({a[0]})",
-    "Sqrt": lambda _, a: f"each_sqrt({a[0]})",
+    "Round": lambda _, a: f"each_rint({a[0]})",
+    "Selu": lambda n, a: (
+        f"{_alpha(n, 1.05070102, 'gamma')} * choose({a[0]} > 0, {a[0]},"
+        f" {_alpha(n, 1.67326319)} * (vec_exp({a[0]}) - 1.0f))"
+    ),
+    "Sin": lambda _, a: f"sine({a[0]}, 0)",
+    "Softsign": lambda _, a: f"{a[0]} / (each_abs({a[0]}) + 1.0f)",
     "Sub": lambda _, a: f"{a[0]} - {a[1]}",
     "Sum": lambda _, a: " + ".join(a),
-    "Tanh": lambda _, a: f"each_tanh({a[0]})",
+    "Swish": lambda n, a: f"{a[0]} * each_sigmoid({a[0]} * {_alpha(n, 1.0)})",
+    "Tan": lambda _, a: f"sine({a[0]}, 0) / sine({a[0]}, 1)",
+    "ThresholdedRelu": lambda n, a: f"choose({a[0]} > {_alpha(n, 1.0)}, {a[0]}, splat(0))",
 }
 
 _POWERS = {

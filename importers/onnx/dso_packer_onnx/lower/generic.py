@@ -21,7 +21,7 @@ from .emx import ENTRY, generate
 from .function_body import needs_body, with_body
 from .guards import HELPER as GUARD_HELPER
 from .guards import INCLUDE as GUARD_INCLUDE
-from .guards import guard
+from .guards import check_indices, guard
 from .one_node import OneNode, one_node_model
 from .open import has_open_loops, lower_open
 from .refused import OperatorRefusedError, refuse
@@ -38,9 +38,8 @@ if TYPE_CHECKING:
 
 _INCLUDE = "#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n"
 _MOST_EMBEDDED = 1 << 16  # bytes of constants in the code
-# The loops for open extents are faster than generated code, for fixed extents too.
-_FAST_LOOPS = {"CumSum", "Pad", "Transpose", "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean"}
-_FAST_LOOPS |= {"ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"}
+# Windows with all of their attributes, and results whose length a constant may contradict.
+_GENERATED = ("AveragePool", "Compress", "Conv", "MaxPool", "NonZero")
 _VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
 
 
@@ -66,7 +65,8 @@ def lower_generic(node: ir.Node) -> Operator:
     check_supported(node)
     if node.op_type in _VIEWS and node.domain in ("", "ai.onnx") and node.inputs[0]:
         return Operator(node.op_type.lower(), "", (node.inputs[0],), tuple(node.outputs))
-    if node.op_type in _FAST_LOOPS and has_open_loops(node):
+    if node.op_type not in _GENERATED and has_open_loops(node):
+        check_indices(node)
         with suppress(OperatorRefusedError):
             return lower_open(node)
     try:
@@ -166,6 +166,7 @@ def _operator(
         workspace=offset,
         flops=sum(elements(shapes[value]) for value in one.outputs),
         symbols=(symbol,) if symbol else (),
+        is_plain=True,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..dtypes import c_type
-from ..operator import elements
+from ..operator import elements, shape_of
 from .refused import refuse
 
 if TYPE_CHECKING:
@@ -64,6 +64,24 @@ def guard(
         return []
     if value in storages:
         return [_loop(node, found, value, elements(shapes[value]), storages[value])]
+    _check_constant(node, found, value)
+    return []
+
+
+def check_indices(node: ir.Node) -> None:
+    """Check constant indices into known extents.
+
+    Raises OperatorRefusedError: one of them is outside.
+    """
+    shapes = {value: shape_of(value) for value in node.inputs if value is not None}
+    if all(isinstance(extent, int) for shape in shapes.values() for extent in shape):
+        found = _range(node, shapes)
+        value = node.inputs[found.position] if found and found.position < len(node.inputs) else None
+        if found is not None and value is not None and value.const_value is not None:
+            _check_constant(node, found, value)
+
+
+def _check_constant(node: ir.Node, found: Range, value: ir.Value) -> None:
     assert value.const_value is not None
     columns = len(found.extents)
     for position, number in enumerate(value.const_value.numpy().reshape(-1).tolist()):
@@ -72,7 +90,6 @@ def guard(
         if not low <= number < extent and number != found.exception:
             why = f"index of input {value.name!r}, expected {low} to {extent - 1}, found {number}"
             raise refuse(node, "unknown", why)
-    return []
 
 
 def _loop(node: ir.Node, found: Range, value: ir.Value, count: int, storage: Storage) -> str:

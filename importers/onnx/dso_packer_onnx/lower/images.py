@@ -44,8 +44,8 @@ def _known(weight: ir.Value) -> list[int]:
     return [extent for extent in shape_of(weight) if isinstance(extent, int)]
 
 
-def conv2d_padding(node: ir.Node) -> int:
-    """Return the padding that a convolution reads around its input."""
+def conv2d_padding(node: ir.Node) -> tuple[int, int]:
+    """Return the rows and the columns of padding that a convolution reads around its input."""
     first = node.inputs[0]
     assert first is not None
     x, y = (shape_of(value) for value in (first, node.outputs[0]))
@@ -60,8 +60,8 @@ def conv2d_padding(node: ir.Node) -> int:
             wanted.append(need.padding_of_conv2d(*sizes))
         else:
             reach = (kernel - 1) * dilations[d]  # pads that follow from the extent are at most this
-            wanted.extend(pad if isinstance(pad, int) else reach for pad in (before, after))
-    return max(wanted)
+            wanted.append(max(pad if isinstance(pad, int) else reach for pad in (before, after)))
+    return wanted[0], wanted[1]
 
 
 def conv2d(node: ir.Node) -> Operator:
@@ -85,7 +85,7 @@ def conv2d(node: ir.Node) -> Operator:
         need.conv2d_workspace(
             *(source.channels, height, width),
             block=source.block,
-            padding=source.padding,
+            padding=(source.rows, source.padding),
             groups=groups,
             needs=conv2d_padding(node),
         )

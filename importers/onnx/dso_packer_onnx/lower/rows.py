@@ -195,7 +195,12 @@ def _mask_in_c(shape: Shape) -> str:
     )
 
 
-_KINDS = {"layer": "DSO_OP_LAYER", "rms": "DSO_OP_RMS", "softmax": "DSO_OP_SOFTMAX"}
+_KINDS = {
+    "layer": "DSO_OP_LAYER",
+    "log_softmax": "DSO_OP_LOG_SOFTMAX",
+    "rms": "DSO_OP_RMS",
+    "softmax": "DSO_OP_SOFTMAX",
+}
 
 
 def normalize(node: ir.Node) -> Operator:

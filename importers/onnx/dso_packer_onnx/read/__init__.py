@@ -17,6 +17,7 @@ from runtime.serial.mapped_file import map_file, reason_of
 
 from .bodies import bodies_of as bodies_of
 from .branches import copy_outer_outputs
+from .contrib import define_contrib
 from .equations import RANGES
 from .equations import conditions_of as conditions_of
 from .extents import take_extents as take_extents
@@ -135,6 +136,7 @@ def _model(proto: Any, tensors: Tensors, ranges: Mapping[str, Any]) -> ir.Model:
     source = tensors.source
     weights = take_weights(proto, tensors)
     expand_matmul_bits(proto, weights, source)
+    define_contrib(proto, weights, source)
     # Parsed again: protobuf frees the memory of a message at once, and only then.
     proto = inline_functions(type(proto).FromString(proto.SerializeToString()), source)
     check_nodes(proto, source)
@@ -148,6 +150,9 @@ def _model(proto: Any, tensors: Tensors, ranges: Mapping[str, Any]) -> ir.Model:
             else None
         )
         value.const_value = small or weights[name]
+    for node in made.graph.all_nodes():
+        if node.op_type == "STFT" and "onesided" not in node.attributes:
+            node.attributes.add(ir.AttrInt64("onesided", 1))  # ONNX's inference takes it for 0
     made.graph.sort()
     put_inputs(made.graph)
     _separate_outputs(made)

@@ -44,6 +44,7 @@ from .integer import fuse_integer_scale, fuse_matmul_integer, fuse_qlinear_matmu
 from .integer_conv import fuse_conv_integer, fuse_qlinear_conv
 from .linear import sink_views, split_products
 from .matmul import fuse_gemm, fuse_matmul
+from .mixing import mix_channels
 from .moments import fuse_group_normalization, fuse_moments, fuse_row_factors
 from .normalize import fuse_normalize, turn_softmax
 from .pads import fuse_computed_pads
@@ -54,6 +55,7 @@ from .recurrent import fuse_recurrent
 from .resize import fuse_resize
 from .scale import fold_batch_norm, fold_scale
 from .sequences import raise_sequences
+from .shuffles import expand_shuffles
 from .transposed import fuse_transposed_conv, move_activations
 from .volumes import raise_volumes
 
@@ -68,9 +70,11 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     remove_no_ops,
     share_equal_nodes,
     expand_einsum,
+    expand_shuffles,
     gather_backwards,
     remove_dead_nodes,
     widen_halves,
+    mix_channels,
     raise_volumes,
     simplify_views,
     fuse_gelu,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import prod
 
-import numpy as np
 import onnx_ir as ir
 
 from .graph import (
@@ -14,20 +13,20 @@ from .graph import (
     is_float32,
     is_node,
     new_node,
-    new_weight,
     only_first_output,
     optional,
     replace,
 )
 
-_KIND = {"LayerNormalization": "layer", "RMSNormalization": "rms", "Softmax": "softmax"}
+_SOFTMAXES = {"LogSoftmax": "log_softmax", "Softmax": "softmax"}
+_KIND = {"LayerNormalization": "layer", "RMSNormalization": "rms", **_SOFTMAXES}
 
 
 def fuse_normalize(model: ir.Model) -> int:
     """Replace float32 normalizations of the last axes by dso.Normalize; return how many.
 
-    The axes from ``axis`` on are one row, whose extents are static; scale and bias have as many
-    elements as a row.
+    The axes from ``axis`` on are one row, whose extents are static but for a softmax; scale and
+    bias have as many elements as a row.
     """
     count = 0
     for node in model.graph:
@@ -37,9 +36,10 @@ def fuse_normalize(model: ir.Model) -> int:
         if shape is None or not shape or not only_first_output(node):
             continue
         axis = node.attributes.get_int("axis", -1) % len(shape)
-        if not all(isinstance(extent, int) for extent in shape[axis:]):
-            continue
-        if node.op_type == "Softmax" and axis != len(shape) - 1:
+        if node.op_type in _SOFTMAXES:
+            if axis != len(shape) - 1:
+                continue
+        elif not all(isinstance(extent, int) for extent in shape[axis:]):
             continue
         factors = [optional(node, 1), optional(node, 2)]
         if not all(is_row(value, shape[axis:]) for value in factors if value is not None):
@@ -65,28 +65,21 @@ def fuse_normalize(model: ir.Model) -> int:
 
 
 def turn_softmax(model: ir.Model) -> int:
-    """Make the axis of each float32 Softmax the last one, with a Transpose before and after it.
+    """Make the axis of each float32 Softmax and LogSoftmax the last one, by Transposes around it.
 
-    A LogSoftmax of any axis becomes its definition: x - m - log(sum of exp(x - m)), where m is the
-    greatest element. Returns how many nodes were replaced.
+    Returns how many nodes were replaced.
     """
     count = 0
     for node in model.graph:
-        if not is_node(node, "LogSoftmax", "Softmax") or not is_float32(node.inputs[0]):
+        if not is_node(node, *_SOFTMAXES) or not is_float32(node.inputs[0]):
             continue
         shape = dims(node.inputs[0])
         if not shape:
             continue
         axis = node.attributes.get_int("axis", -1) % len(shape)
-        if node.op_type == "LogSoftmax":
-            if shape[axis] == 0 or not isinstance(shape[axis], int):
-                continue  # an empty row has no greatest element
-            replace(node, _spelled(model, node, shape, axis))
-        elif all(extent == 1 for extent in shape[axis + 1 :]):
-            continue
-        else:
+        if axis != len(shape) - 1:
             replace(node, _turned(node, shape, axis))
-        count += 1
+            count += 1
     return count
 
 
@@ -95,21 +88,9 @@ def _turned(node: ir.Node, shape: tuple[Dim, ...], axis: int) -> list[ir.Node]:
     back = [perm.index(i) for i in range(len(shape))]
     turned = [shape[i] for i in perm]
     before = new_node("Transpose", [node.inputs[0]], {"perm": perm}, shape=turned)
-    made = new_node("Softmax", before.outputs, {"axis": -1}, shape=turned, name=node.name)
+    made = new_node(node.op_type, before.outputs, {"axis": -1}, shape=turned, name=node.name)
     after = new_node("Transpose", made.outputs, {"perm": back}, like=node.outputs[0])
     return [before, made, after]
-
-
-def _spelled(model: ir.Model, node: ir.Node, shape: tuple[Dim, ...], axis: int) -> list[ir.Node]:
-    axes = new_weight(model, f"{node.name}.axes", np.array([axis]))
-    one = [*shape[:axis], 1, *shape[axis + 1 :]]
-    most = new_node("ReduceMax", [node.inputs[0], axes], shape=one)
-    less = new_node("Sub", [node.inputs[0], most.outputs[0]], shape=shape)
-    power = new_node("Exp", less.outputs, shape=shape)
-    total = new_node("ReduceSum", [power.outputs[0], axes], shape=one)
-    log = new_node("Log", total.outputs, shape=one)
-    result = new_node("Sub", [less.outputs[0], log.outputs[0]], like=node.outputs[0])
-    return [most, less, power, total, log, result]
 
 
 def is_row(value: ir.Value, row: tuple[Dim, ...]) -> bool:

@@ -8,24 +8,27 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import parser
+from onnx import numpy_helper, parser
 
 import packer
 import runtime
+from dso_packer_onnx.image import Image
 
 HEAD = '<ir_version: 10, opset_import: ["" : 23]> g '
 REDUCTIONS = [f"Reduce{name}" for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2")]
 
 
-def check(text: str, x: np.ndarray, folder: Path) -> None:
-    """Compare a model of one node with ONNX Runtime."""
-    proto = parser.parse_model(HEAD + text)
+def check(text: str | onnx.ModelProto, x: np.ndarray, folder: Path) -> None:
+    """Compare a model with ONNX Runtime."""
+    proto = parser.parse_model(HEAD + text) if isinstance(text, str) else text
     onnx.checker.check_model(proto)
     main = runtime.load(packer.export_library(packer.from_onnx(proto), folder / "m.so"))["main"]
-    (expected,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": x})
-    found = main(x).numpy()
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-5)
+    expected = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": x})
+    results = main(x)
+    for one, wanted in zip(results if len(expected) > 1 else [results], expected, strict=True):
+        found = one.numpy()
+        assert found.shape == wanted.shape
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-5)
 
 
 def given(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
@@ -122,3 +125,124 @@ def test_integers_are_combined_exactly(kind: str, axis: int, tmp_path: Path) -> 
     """In 64 bits."""
     text = f"(int64[40,90] x) => (int64[p,q] y) <int64[1] a = {{{axis}}}> {{ y = {kind}(x, a) }}"
     check(text, given((40, 90), "int64"), tmp_path)
+
+
+# Each function in double precision, and the greatest number for which it is checked.
+FUNCTIONS = {
+    "Sin": (np.sin, 1e6),
+    "Cos": (np.cos, 1e6),
+    "Exp": (np.exp, 87),
+    "Log": (np.log, 1e30),
+    "Tanh": (np.tanh, 30),
+    "Softplus": (lambda x: np.logaddexp(0, x), 80),
+    "Mish": (lambda x: x * np.tanh(np.logaddexp(0, x)), 80),
+    "Round": (np.rint, 1e9),
+    "Celu": (lambda x: np.where(x > 0, x, np.expm1(x)), 80),
+    "Selu": (lambda x: 1.05070098 * np.where(x > 0, x, 1.67326324 * np.expm1(x)), 80),
+    "Swish": (lambda x: x / (1 + np.exp(-x)), 80),
+    "Softsign": (lambda x: x / (1 + abs(x)), 1e6),
+    "Tan": (np.tan, 100),
+}
+ENDLESS = {"Mish", "Selu", "Celu", "Swish", "Softsign"}  # NaN, or the limit, for infinity
+EXACT = {"Sin": 2.5, "Cos": 2.5, "Exp": 2, "Log": 1.5, "Tanh": 5, "Softplus": 3, "Round": 0}
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS)
+def test_functions_of_elements_are_those_of_double_precision(kind: str, tmp_path: Path) -> None:
+    """To some units in the last place, with and without wide vectors; endless arguments too."""
+    function, most = FUNCTIONS[kind]
+    text = f"(float[n] x) => (float[m] y) {{ y = {kind}(x) }}"
+    proto = parser.parse_model(HEAD.replace("23", "24") + text)
+    random = np.random.default_rng(1)
+    x = np.concatenate([random.uniform(-s, s, 5000) for s in (most, most**0.5, 1, 1e-3)])
+    x = np.abs(x) if kind == "Log" else x
+    x = np.concatenate([x, [0.0, -0.0, 1e-40, np.nan, np.inf, -np.inf]]).astype(np.float32)
+    with np.errstate(all="ignore"):
+        wanted = function(x.astype(np.float64))
+        unit = np.spacing(np.maximum(np.abs(wanted), 1e-37).astype(np.float32))
+        if kind not in EXACT:
+            unit = np.maximum(unit, np.float32(1e-7))
+    for cpu in ((), "native"):
+        build = packer.Build(cpu=cpu)
+        path = packer.export_library(packer.from_onnx(proto), tmp_path / "m.so", build=build)
+        found = runtime.load(path)["main"](x).numpy().astype(np.float64)
+        is_number = np.isfinite(wanted)
+        error = np.abs(found[is_number] - wanted[is_number]) / unit[is_number]
+        assert error.max() <= EXACT.get(kind, 4), x[is_number][error.argmax()]
+        same = np.isclose(found, wanted.astype(np.float32), equal_nan=True)[-3:]
+        assert same.all() or kind in ENDLESS, found[-3:]
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 7, 30, 64])
+def test_transforms_of_any_length_are_numpys(n: int, tmp_path: Path) -> None:
+    """Both directions, a half, a longer one, and of windows."""
+    nodes = "a = DFT(x, , one) b = DFT<inverse=1>(x, , one) c = DFT<onesided=1>(r, , one)"
+    nodes += " d = DFT(x, more, one) e = STFT(s, step, w)"
+    text = (
+        f"(float[3,{n},2] x, float[3,{n},1] r, float[2,{3 * n + 5},1] s, float[{n}] w) =>"
+        " (float[i,j,k] a, float[i,j,k] b, float[i,l,k] c, float[i,o,k] d, float[p,q,l,k] e)"
+        f" <int64 one = {{1}}, int64 more = {{{n + 2}}}, int64 step = {{{n // 2 + 1}}}>"
+    )
+    proto = parser.parse_model(f"{HEAD}{text} {{ {nodes} }}")
+    x, r, s, w = map(given, ((3, n, 2), (3, n, 1), (2, 3 * n + 5, 1), (n,)))
+    main = runtime.load(packer.export_library(packer.from_onnx(proto), tmp_path / "m.so"))["main"]
+    found = [one.numpy().astype(np.float64) for one in main(x, r, s, w)]
+    numbers = x[..., 0] + 1j * x[..., 1].astype(np.float64)
+    starts = range(0, s.shape[1] - n + 1, n // 2 + 1)
+    frames = np.stack([s[:, i : i + n, 0] * w for i in starts], 1)
+    wanted = [np.fft.fft(numbers), np.fft.ifft(numbers), np.fft.rfft(r[..., 0].astype(np.float64))]
+    wanted += [np.fft.fft(numbers, n + 2), np.fft.rfft(frames.astype(np.float64))]
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one[..., 0] + 1j * one[..., 1], other, atol=2e-5 * n**0.5)
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_long_rows_are_sorted_and_equal_elements_keep_their_order(
+    largest: int, axis: int, tmp_path: Path
+) -> None:
+    """Also the zeros of both signs."""
+    text = "(float[80,90] x) => (float[p,q] y, int64[p,q] i) <int64[1] k = {60}>"
+    nodes = f"y, i = TopK<axis={axis}, largest={largest}>(x, k)"
+    x = (np.random.default_rng(1).integers(-5, 5, (80, 90)) * -0.5).astype(np.float32)
+    check(f"{text} {{ {nodes} }}", x, tmp_path)
+
+
+@pytest.mark.parametrize("repeats", ["1,1,1", "2,1,1", "1,3,1", "1,1,2", "2,3,2"])
+def test_rows_are_repeated(repeats: str, tmp_path: Path) -> None:
+    """One axis or several; rows longer and shorter than what is copied at once."""
+    for shape in ((3, 4, 5), (2, 1, 300)):
+        extents = ",".join(map(str, shape))
+        text = f"(float[{extents}] x) => (float[p,q,r] y) <int64[3] k = {{{repeats}}}>"
+        check(f"{text} {{ y = Tile(x, k) }}", given(shape), tmp_path)
+
+
+def test_loops_are_vectors_of_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As its report says of each loop over elements."""
+    monkeypatch.setenv("CC", "gcc")
+    texts = [
+        "(float[64,100] x) => (float[p,q] y) <int64 a = {0}> { y = CumSum(x, a) }",
+        "(float[64,100] x) => (float[p,q] y) <int64[1] a = {0}> { y = ReduceSum(x, a) }",
+        "(float[64,100] x, float[100] z) => (bool[p,q] y) { y = Greater(x, z) }",
+        "(float[64,100] x) => (int32[p,q] y) { y = Cast<to=6>(x) }",
+        "(double[64,100] x, double[64,1] z) => (double[p,q] y) { y = Mul(x, z) }",
+    ]
+    for index, text in enumerate(texts):
+        report = tmp_path / f"{index}.txt"
+        options = [f"-fopt-info-vec={report}"]
+        made = packer.from_onnx(parser.parse_model(HEAD + text), options=options)
+        packer.export_library(made, tmp_path / "m.so", build=packer.Build(cpu=()))
+        assert "loop vectorized" in report.read_text(), text
+
+
+def test_an_image_of_one_row_has_no_rows_of_padding(tmp_path: Path) -> None:
+    """A wide dilation would make them most of the memory."""
+    assert Image(1, 64, 1, 500, 16, padding=256).nfloats == 64 * (500 + 512)
+    nodes = "u = Conv<pads=[0,64,0,64], dilations=[1,64]>(x, w) v = Relu(u)"
+    nodes += " y = Conv<pads=[1,1,1,1]>(v, w3)"
+    text = f"(float[1,32,1,300] x) => (float[p,q,r,s] y) {{ {nodes} }}"
+    proto = parser.parse_model(HEAD + text)
+    for name, shape in (("w", (32, 32, 1, 3)), ("w3", (8, 32, 3, 3))):
+        weight = np.random.default_rng(1).normal(size=shape).astype(np.float32) / 30
+        proto.graph.initializer.append(numpy_helper.from_array(weight, name))
+    check(proto, given((1, 32, 1, 300)), tmp_path)

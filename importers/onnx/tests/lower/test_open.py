@@ -133,6 +133,7 @@ MODELS = {
     "Resize": "(float[1, 2, a, b] x) => (float[p, q, r, s] y) <float[4] n = {1, 1, 2, 2}>"
     ' { y = Resize <mode = "nearest", nearest_mode = "floor",'
     ' coordinate_transformation_mode = "asymmetric"> (x, , n) }',
+    "DFT": "(float[a, b, 2] x) => (float[p, q, r] y) <int64 n = {1}> { y = DFT (x, , n) }",
     "Reshape": "(float[a, b] x) => (float[p] y) <int64[1] s = {-1}>"
     " { r = Relu (x) y = Reshape (r, s) }",
     "MatMul": "(float[a, b] x, float[b, 5] z) => (float[p, q] y) { y = MatMul (x, z) }",
@@ -146,7 +147,16 @@ MODELS = {
 SHAPES = ((3, 5), (1, 1), (2, 7), (6, 1), (4, 6))
 EMPTY = ((0, 3), (2, 0))
 # The reference evaluator, or the operator, wants an element.
-NOT_EMPTY = {"ArgMax", "AveragePool", "Conv", "Gather", "GatherElements", "GatherND", "MaxPool"}
+NOT_EMPTY = {
+    "ArgMax",
+    "AveragePool",
+    "Conv",
+    "DFT",
+    "Gather",
+    "GatherElements",
+    "GatherND",
+    "MaxPool",
+}
 NOT_EMPTY |= {"Pad", "ReduceMax", "ReduceMean", "Slice", "Softmax", "depthwise", "pools"}
 NOT_EMPTY |= {"ConvTranspose", "Resize"}
 GAPS = {"Conv", "ConvTranspose", "MaxPool", "depthwise", "pools"}  # of the reference evaluator
@@ -222,7 +232,7 @@ REFUSED = {
     "an index": (
         MODELS["Gather of rows"],
         ((1, 1, 9),),
-        "Gather: index, expected -8 to 7, found 9",
+        "Gather: index 0 of input 1, expected -8 to 7, found 9",
     ),
 }
 

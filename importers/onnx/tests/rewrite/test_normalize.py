@@ -26,6 +26,7 @@ def weight(*shape: int) -> np.ndarray:
         ("RMSNormalization<axis=-1, epsilon=0.1>(x, w)", "rms", 2),
         ("Softmax(x)", "softmax", 2),
         ("Softmax<axis=2>(x)", "softmax", 2),
+        ("LogSoftmax(x)", "log_softmax", 2),
     ],
 )
 def test_a_normalization_of_the_last_axes_is_fused(text: str, kind: str, axis: int) -> None:
@@ -42,7 +43,7 @@ def test_a_normalization_of_the_last_axes_is_fused(text: str, kind: str, axis: i
     "text",
     [
         "(float[2,5,6] x) => (float[] y) { y = Softmax<axis=1>(x) }",
-        "(float[2,5,n] x) => (float[] y) { y = Softmax(x) }",
+        "(float[2,5,n] x, float[n] w) => (float[] y) { y = LayerNormalization(x, w) }",
         "(double[2,5,6] x) => (double[] y) { y = Softmax(x) }",
         "(float[2,5,6] x, float[1] w) => (float[] y) { y = LayerNormalization(x, w) }",
         "(float[2,5,6] x, float[5,6] w) => (float[] y) { y = LayerNormalization(x, w) }",

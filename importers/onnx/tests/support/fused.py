@@ -229,9 +229,11 @@ class Normalize(OpRun):
     def _run(self, x, scale=None, bias=None, kind="", axis=-1, epsilon=0.0):  # type: ignore[no-untyped-def]
         axes = tuple(range(axis, x.ndim))
         rows = x.astype(np.float64)
-        if kind == "softmax":
-            powers = np.exp(rows - rows.max(axis=axes, keepdims=True))
-            return ((powers / powers.sum(axis=axes, keepdims=True)).astype(np.float32),)
+        if kind.endswith("softmax"):
+            less = rows - rows.max(axis=axes, keepdims=True)
+            total = np.exp(less).sum(axis=axes, keepdims=True)
+            found = less - np.log(total) if kind == "log_softmax" else np.exp(less) / total
+            return (found.astype(np.float32),)
         if kind == "layer":
             rows = rows - rows.mean(axis=axes, keepdims=True)
         result = rows / np.sqrt((rows**2).mean(axis=axes, keepdims=True) + epsilon)

@@ -13,7 +13,7 @@ from ...dtypes import c_type
 from ...operator import Operator
 from ..one_node import results
 from ..refused import refuse
-from . import chosen, movement, reductions, scatter, values, windows
+from . import chosen, movement, reductions, scatter, spectrum, values, windows
 from .elements import elementwise
 from .parts import given
 from .scalar import scalar_in_c
@@ -58,6 +58,7 @@ _RULES: dict[str, Callable[[ir.Node], Operator]] = {
     **movement.RULES,
     **reductions.RULES,
     **scatter.RULES,
+    **spectrum.RULES,
     **values.RULES,
     **windows.RULES,
 }

@@ -74,6 +74,41 @@ static inline void sink(const TYPE *x, int64_t step, int64_t *heap, int64_t size
   heap[at] = moved;
 }
 """
+# Stable: elements that are equal remain in order.
+_SORT = """\
+/* Sort a row by digits of 8 bits of numbers whose order is wanted; the lower half is the index. */
+static void sort(const float *x, int64_t step, uint64_t *to, uint64_t *from, int64_t n) {
+  int64_t counts[4][256] = {{0}};
+  for (int64_t i = 0; i < n; i++) {
+    const float number = x[i * step] + 0.0f; /* of -0 too */
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    bits = (bits >> 31 ? ~bits : bits | 0x80000000) ^ FLIP;
+    from[i] = (uint64_t)bits << 32 | (uint32_t)i;
+    for (int d = 0; d < 4; d++) counts[d][bits >> 8 * d & 255]++;
+  }
+  for (int d = 0; d < 4; d++) {
+    int64_t at = 0;
+    for (int v = 0; v < 256; v++) {
+      const int64_t count = counts[d][v];
+      counts[d][v] = at;
+      at += count;
+    }
+    for (int64_t i = 0; i < n; i++) to[counts[d][from[i] >> (32 + 8 * d) & 255]++] = from[i];
+    uint64_t *other = to;
+    to = from, from = other;
+  }
+}
+"""
+_SORTED = """\
+    const TYPE *x = x0 + i0 * N * STEP + i1;
+    uint64_t *rows = workspace;
+    sort(x, STEP, rows + N, rows, N);
+    for (int64_t i = 0; i < K; i++) {
+      const int64_t best = (uint32_t)rows[i], to = (i0 * K + i) * STEP + i1;
+WRITE    }
+"""
+_MOST_IN_HEAP = 32  # elements; with more a float row is sorted
 _ROW = """\
     const TYPE *x = x0 + i0 * N * STEP + i1;
     int64_t *heap = workspace;
@@ -93,26 +128,31 @@ WRITE    }
 
 
 def _top(node: ir.Node) -> Operator:
-    """Keep the greatest elements of a row in a heap; it is sorted, which ONNX allows always."""
+    """Keep the greatest elements of a row in a heap, or sort the row; the result is sorted."""
     value, outputs = given(node, 0), results(node)
     shape = shape_of(value)
     axis = attribute(node, "axis", -1) % len(shape)
-    k, extent, step = in_c(shape_of(outputs[0])[axis]), in_c(shape[axis]), shape[axis + 1 :]
+    most, step = shape_of(outputs[0])[axis], shape[axis + 1 :]
+    k, extent = in_c(most), in_c(shape[axis])
+    is_sorted = c_type(value) == "float" and not (isinstance(most, int) and most <= _MOST_IN_HEAP)
+    is_largest = attribute(node, "largest", 1)
     writes = {0: "x[best * STEP]", 1: "best"}
     kept = [index for index, one in enumerate(node.outputs) if one in outputs]
     text = "".join(f"      y{i}[to] = {writes[index]};\n" for i, index in enumerate(kept))
     names = {
         "WRITE": text,
         "TYPE": c_type(value),
-        "SIGN": ">" if attribute(node, "largest", 1) else "<",
+        "SIGN": ">" if is_largest else "<",
+        "FLIP": "0xffffffff" if is_largest else "0",
         "STEP": f"({count_in_c(step)})",
         "N": f"({extent})",
         "K": f"({k})",
     }
-    row, heap = _ROW, _HEAP
+    row, functions = (_SORTED, _SORT) if is_sorted else (_ROW, _HEAP)
     for name, code in names.items():
         row = row.replace(name, code)
-        heap = heap.replace(name, code) if name in ("TYPE", "SIGN") else heap
+        if name in ("TYPE", "SIGN", "FLIP"):
+            functions = functions.replace(name, code)
     body = refuse_if(node, f"{k} > {extent}", "k", extent, k)
     body += nest((product(shape[:axis]), product(step)), row) + "  return 0;\n"
     return operator_of(
@@ -120,8 +160,8 @@ def _top(node: ir.Node) -> Operator:
         body,
         [value],
         outputs,
-        workspace=product((8, shape_of(outputs[0])[axis])) or 8,
-        before=HELPER + heap,
+        workspace=product((16, shape[axis]) if is_sorted else (8, most)) or 8,
+        before=HELPER + functions,
         flops=elements(shape_of(value)),
     )
 

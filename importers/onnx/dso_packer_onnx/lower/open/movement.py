@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...dtypes import c_type
 from ...extent import Extent, in_c, product
 from ...operator import elements, shape_of
-from ..code import count_in_c
+from ..code import copy_in_c, count_in_c
 from ..one_node import results
 from ..refused import refuse
 from .parts import (
@@ -19,6 +19,7 @@ from .parts import (
     indices_of,
     input_of,
     inputs_of,
+    merged,
     nest,
     operator,
     place,
@@ -34,16 +35,17 @@ if TYPE_CHECKING:
     from ...operator import Operator
 
 
+_FEW = 8  # columns that are written together, row after row
 _SQUARE = 16  # elements of a side: as many as a line of the cache has of float32
 
 
 def _moved(node: ir.Node, steps: Sequence[Extent]) -> Operator:
     """Copy elements of the first input, by their distances along the axes of the result."""
     (out,) = results(node)
-    names = indices_of(len(shape_of(out)))
-    source = place(steps, names)
-    body = f"    y0[{place(strides(shape_of(out)), names)}] = x0[{source}];\n"
-    return operator(node, nest(shape_of(out), body), [given(node, 0)])
+    extents, (source, made) = merged(shape_of(out), [steps, strides(shape_of(out))])
+    names = indices_of(len(extents))
+    body = f"    y0[{place(made, names)}] = x0[{place(source, names)}];\n"
+    return operator(node, nest(extents, body), [given(node, 0)])
 
 
 def _transpose(node: ir.Node) -> Operator:
@@ -55,7 +57,11 @@ def _transpose(node: ir.Node) -> Operator:
     first = next((i for i, (_, step) in enumerate(axes) if step == 1), last)
     inner = f"y[i * {in_c(after[first])} + k] = x[k * {in_c(axes[last][1])} + i];"
     if first == last:
-        text = f"    memcpy(y, x, (size_t)({in_c(axes[last][0])}) * sizeof *y);\n"
+        text = f"    {copy_in_c('y', 'x', axes[last][0])}\n"
+    elif isinstance(count := axes[last][0], int) and count <= _FEW:
+        step, apart = in_c(after[first]), in_c(axes[last][1])
+        writes = "".join(f" y[i * {step} + {k}] = x[{k} * {apart} + i];" for k in range(count))
+        text = f"    for (int64_t i = 0; i < {in_c(axes[first][0])}; i++) {{{writes} }}\n"
     else:
         rows, columns = in_c(axes[first][0]), in_c(axes[last][0])
         text = (
@@ -100,12 +106,21 @@ def _expand(node: ir.Node) -> Operator:
 
 
 def _tile(node: ir.Node) -> Operator:
-    (out,) = results(node)
-    shape, names = shape_of(given(node, 0)), indices_of(len(shape_of(out)))
-    inside = [f"{name} % ({in_c(extent)})" for name, extent in zip(names, shape, strict=True)]
-    source = place(strides(shape), [f"({text})" for text in inside])
-    body = f"    y0[{place(strides(shape_of(out)), names)}] = x0[{source}];\n"
-    return operator(node, nest(shape_of(out), body), [given(node, 0)])
+    """Copy rows: the last axes that are not repeated, and one before them."""
+    value, (out,) = given(node, 0), results(node)
+    shape, made = shape_of(value), shape_of(out)
+    whole = next((i for i in range(len(shape)) if shape[i:] == made[i:]), len(shape))
+    first = max(whole - 1, 0)
+    names = indices_of(first)
+    inside = [f"({n} % ({in_c(extent)}))" for n, extent in zip(names, shape, strict=False)]
+    row = product(shape[first:])
+    body = (
+        f"    const {c_type(out)} *x = x0 + {place(strides(shape)[:first], inside)};\n"
+        f"    {c_type(out)} *y = y0 + {place(strides(made)[:first], names)};\n"
+        f"    for (int64_t k = 0; k < {count_in_c(made[first:])}; k += {in_c(row)})\n"
+        f"      {copy_in_c('y + k', 'x', row)}\n"
+    )
+    return operator(node, nest(made[:first], body), [value])
 
 
 def _concat(node: ir.Node) -> Operator:
@@ -115,13 +130,9 @@ def _concat(node: ir.Node) -> Operator:
     outer, row = count_in_c(whole[:axis]), count_in_c(whole[axis:])
     body = "  int64_t at = 0;\n"
     for index, value in enumerate(inputs):
-        part = count_in_c(shape_of(value)[axis:])
-        body += (
-            f"  for (int64_t i = 0; i < {outer}; i++)\n"
-            f"    memcpy(y0 + i * {row} + at, x{index} + i * {part}, "
-            f"(size_t)({part}) * sizeof *y0);\n"
-            f"  at += {part};\n"
-        )
+        part = product(shape_of(value)[axis:])
+        copy = copy_in_c(f"y0 + i * {row} + at", f"x{index} + i * {in_c(part)}", part)
+        body += f"  for (int64_t i = 0; i < {outer}; i++) {copy}\n  at += {in_c(part)};\n"
     total = " + ".join(count_in_c(shape_of(value)[axis:]) for value in inputs)
     check = refuse_if(node, f"{total} != {row}", "elements of a row", row, total)
     return operator(node, check + body, inputs)
@@ -132,18 +143,13 @@ def _split(node: ir.Node) -> Operator:
     shape = shape_of(value)
     axis = attribute(node, "axis", 0) % len(shape)
     outer, row = count_in_c(shape[:axis]), count_in_c(shape[axis:])
-    parts = [count_in_c(shape_of(part)[axis:]) for part in outputs]
-    body = refuse_if(
-        node, f"{' + '.join(parts)} > {row}", "elements of a row", row, " + ".join(parts)
-    )
+    parts = [product(shape_of(part)[axis:]) for part in outputs]
+    total = " + ".join(map(in_c, parts))
+    body = refuse_if(node, f"{total} > {row}", "elements of a row", row, total)
     body += "  int64_t at = 0;\n"
     for index, part in enumerate(parts):
-        body += (
-            f"  for (int64_t i = 0; i < {outer}; i++)\n"
-            f"    memcpy(y{index} + i * {part}, x0 + i * {row} + at, "
-            f"(size_t)({part}) * sizeof *y{index});\n"
-            f"  at += {part};\n"
-        )
+        copy = copy_in_c(f"y{index} + i * {in_c(part)}", f"x0 + i * {row} + at", part)
+        body += f"  for (int64_t i = 0; i < {outer}; i++) {copy}\n  at += {in_c(part)};\n"
     return operator(node, body, [value])
 
 
@@ -199,9 +205,9 @@ def _slice(node: ir.Node) -> Operator:
     return operator(node, body + nest(made, copy), numbers.inputs)
 
 
-def index_in_c(node: ir.Node, text: str, extent: Extent, what: str) -> str:
+def index_in_c(node: ir.Node, text: str, extent: Extent, column: int) -> str:
     """Return statements that set `k` to an index, which may count from the end."""
-    end = in_c(extent)
+    end, what = in_c(extent), f"index {column} of input 1"
     return (
         f"    int64_t k = (int64_t){text};\n"
         f"    if (k < -({end}) || k >= {end})\n"
@@ -214,12 +220,12 @@ def _gather(node: ir.Node) -> Operator:
     data, indices = given(node, 0), given(node, 1)
     shape = shape_of(data)
     axis = attribute(node, "axis", 0) % len(shape)
-    inner, count = count_in_c(shape[axis + 1 :]), count_in_c(shape_of(indices))
-    body = index_in_c(node, "x1[i1]", shape[axis], "index")
-    body += (
-        f"    memcpy(y0 + (i0 * {count} + i1) * {inner}, "
-        f"x0 + (i0 * {in_c(shape[axis])} + k) * {inner}, (size_t)({inner}) * sizeof *y0);\n"
+    row, count = product(shape[axis + 1 :]), count_in_c(shape_of(indices))
+    to, source = (
+        f"{name} * {in_c(row)}"
+        for name in (f"y0 + (i0 * {count} + i1)", f"x0 + (i0 * {in_c(shape[axis])} + k)")
     )
+    body = index_in_c(node, "x1[i1]", shape[axis], 0) + f"    {copy_in_c(to, source, row)}\n"
     extents = (product(shape[:axis]), product(shape_of(indices)))
     return operator(node, nest(extents, body), [data, indices])
 
@@ -242,7 +248,7 @@ def _gather_elements(node: ir.Node) -> Operator:
         for other in range(len(shape))
         if other != axis and made[other] != shape[other]
     )
-    loop = index_in_c(node, f"x1[{at}]", shape[axis], "index")
+    loop = index_in_c(node, f"x1[{at}]", shape[axis], 0)
     loop += f"    y0[{at}] = x0[{place(strides(shape), inside)}];\n"
     return operator(node, body + nest(made, loop), [data, indices])
 
@@ -253,7 +259,7 @@ def _gather_nd(node: ir.Node) -> Operator:
     first, columns = attribute(node, "batch_dims", 0), tuples[-1]
     if not isinstance(columns, int):
         raise refuse(node, "open", "the length of an index")
-    inner = count_in_c(shape[first + columns :])
+    row = product(shape[first + columns :])
     steps = strides(shape)
     body = "    int64_t from = 0;\n"
     if first:
@@ -261,9 +267,9 @@ def _gather_nd(node: ir.Node) -> Operator:
         body = f"    int64_t from = {entry} * {count_in_c(shape[first:])};\n"
     for column in range(columns):
         extent, step = shape[first + column], in_c(steps[first + column])
-        index = index_in_c(node, f"x1[i0 * {columns} + {column}]", extent, f"index {column}")
+        index = index_in_c(node, f"x1[i0 * {columns} + {column}]", extent, column)
         body += f"    {{\n{index}    from += k * {step};\n    }}\n"
-    body += f"    memcpy(y0 + i0 * {inner}, x0 + from, (size_t)({inner}) * sizeof *y0);\n"
+    body += f"    {copy_in_c(f'y0 + i0 * {in_c(row)}', 'x0 + from', row)}\n"
     return operator(node, nest((product(tuples[:-1]),), body), [data, indices])
 
 

@@ -31,6 +31,22 @@ def broadcast(shape: Shape, rank: int) -> list[Extent]:
     return [0] * (rank - len(shape)) + steps
 
 
+def merged(
+    shape: Shape, steps: Sequence[Sequence[Extent]]
+) -> tuple[list[Extent], list[list[Extent]]]:
+    """Return extents, and the distances of each array, with adjacent axes joined where all can."""
+    axes: list[tuple[Extent, tuple[Extent, ...]]] = []
+    for extent, *inner in zip(shape, *steps, strict=True):
+        if extent == 1:
+            continue
+        outer = axes[-1][1] if axes else ()
+        if axes and all(o == product((s, extent)) for o, s in zip(outer, inner, strict=True)):
+            axes[-1] = product((axes[-1][0], extent)), tuple(inner)
+        else:
+            axes.append((extent, tuple(inner)))
+    return [extent for extent, _ in axes], [[of[i] for _, of in axes] for i in range(len(steps))]
+
+
 def place(steps: Sequence[Extent], names: Sequence[str]) -> str:
     """Return the place of an element as C, from the distances and indices of its axes."""
     terms = [

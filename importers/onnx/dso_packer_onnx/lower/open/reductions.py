@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ...operator import Operator
 
-_COLUMNS = 64  # results of one loop
+_COLUMNS = 2048  # results of one loop
 _LANES = 16  # parts of a row, whose results do not wait for each other
 
 
@@ -82,7 +82,7 @@ def _reduce(node: ir.Node) -> Operator:
     at = place([of_axes[axis] for axis in before], indices_of(len(loops), "j"))
     type_ = "uint64_t" if c_type(value).startswith("uint") else "int64_t"
     if c_type(value) in ("float", "double"):
-        type_ = "double"
+        type_ = "double" if how.start else c_type(value)
     step = _each("count", f"x[{at} + k + c]", how.step, type_)
     if is_row:
         full = _each(str(_LANES), f"x[{at} + k + c]", how.step, type_)
@@ -182,7 +182,8 @@ def _cum_sum(node: ir.Node) -> Operator:
         lines = ["y[c] = sum[c];", "sum[c] += v;"]
     body = (
         f"    const int64_t count = {width} - i1 < {_COLUMNS} ? {width} - i1 : {_COLUMNS};\n"
-        f"    {type_} sum[{_COLUMNS}] = {{0}};\n"
+        f"    {type_} sum[{_COLUMNS}];\n"
+        "    for (int64_t c = 0; c < count; c++) sum[c] = 0;\n"
         f"    for (int64_t i = 0; i < {rows}; i++) {{\n"
         f"      const {type_} *x = x0 + (i0 * {rows} + {row}) * {width} + i1;\n"
         f"      {type_} *y = y0 + (i0 * {rows} + {row}) * {width} + i1;\n"

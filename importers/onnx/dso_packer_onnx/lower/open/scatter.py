@@ -56,7 +56,7 @@ def _scatter_elements(node: ir.Node) -> Operator:
         if a != b
     )
     at = place(strides(made), names)
-    loop = index_in_c(node, f"x1[{at}]", shape[axis], "index")
+    loop = index_in_c(node, f"x1[{at}]", shape[axis], 0)
     to = f"y0[{place(strides(shape), inside)}]"
     loop += f"    {_reduced(node, to, f'x2[{at}]')}\n"
     return operator(node, checks + _copied(node) + nest(made, loop), [data, indices, updates])
@@ -77,7 +77,7 @@ def _scatter_nd(node: ir.Node) -> Operator:
     inner, steps = count_in_c(shape[columns:]), strides(shape)
     loop = "    int64_t to = 0;\n"
     for column in range(columns):
-        index = index_in_c(node, f"x1[i0 * {columns} + {column}]", shape[column], f"index {column}")
+        index = index_in_c(node, f"x1[i0 * {columns} + {column}]", shape[column], column)
         loop += f"    {{\n{index}    to += k * {in_c(steps[column])};\n    }}\n"
     write = _reduced(node, "y0[to + i]", f"x2[i0 * ({inner}) + i]")
     loop += f"    for (int64_t i = 0; i < {inner}; i++) {{ {write} }}\n"

@@ -84,7 +84,8 @@ def _conv(node: ir.Node) -> Operator:
         f"    {type_} sum = {'x2[i1]' if bias is not None else '0'};\n{nest(kernel, inner, 'j')}"
         f"    y0[{place(strides(made), names)}] = sum;\n"
     )
-    return operator(node, nest(made, body), [v for v in (x, weight, bias) if v is not None])
+    inputs = [v for v in (x, weight, bias) if v is not None]
+    return operator(node, nest(made, body), inputs)._replace(is_plain=True)
 
 
 def _pool(node: ir.Node) -> Operator:
@@ -111,7 +112,7 @@ def _pool(node: ir.Node) -> Operator:
         f"    {type_} r = 0;\n    int64_t n = 0;\n{nest(kernel, inner, 'j')}"
         f"    y0[{place(strides(made), indices_of(len(made)))}] = {end};\n"
     )
-    return operator(node, nest(made, body), [x])
+    return operator(node, nest(made, body), [x])._replace(is_plain=True)
 
 
 def _pad(node: ir.Node) -> Operator:
