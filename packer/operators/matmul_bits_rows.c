@@ -133,7 +133,7 @@ INLINE vec rounded(vec product) {
 INLINE vec floats_of(words integers) { return __builtin_convertvector(integers, plain); }
 
 /* The sum of a block: with one digit all but the two products by scales are exact. */
-INLINE vec scaled(const words parts[MOST_DIGITS][VECTORS], const int v, const int digits,
+INLINE vec scaled(words parts[MOST_DIGITS][VECTORS], const int v, const int digits,
                   const struct factor *factor, const uint32_t *panel, const int has_zeros) {
   vec sum = floats_of(parts[0][v]);
   if (digits > 1) sum += floats_of(parts[1][v]) * 256.0f + floats_of(parts[2][v]) * 65536.0f;
