@@ -20,7 +20,7 @@ ROWS = (
         "numba_calls",
         "model_memory",
         "start_up_mutants",
-        "c_libraries",
+        *("c_libraries", "random_types"),
     ),
 )
 
