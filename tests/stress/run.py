@@ -14,14 +14,8 @@ HERE = Path(__file__).parent
 ROWS = (
     *("load_rounds", "kill_export", "faults", "reflink", "readers", "embed_llvm", "mutants"),
     *("both_readers", "pool_swaps", "verified_loads", "trust_flips", "trust_race"),
-    *(
-        "encrypted_flips",
-        "references",
-        "numba_calls",
-        "model_memory",
-        "start_up_mutants",
-        *("c_libraries", "random_types"),
-    ),
+    *("encrypted_flips", "references", "numba_calls", "model_memory", "start_up_mutants"),
+    *("c_libraries", "random_types"),
 )
 
 
