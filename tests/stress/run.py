@@ -15,7 +15,7 @@ ROWS = (
     *("load_rounds", "kill_export", "faults", "reflink", "readers", "embed_llvm", "mutants"),
     *("blob_mutants", "pool_swaps", "verified_loads", "trust_flips", "trust_race"),
     *("encrypted_flips", "references", "numba_calls", "model_memory", "start_up_mutants"),
-    "c_libraries",
+    *("c_libraries", "random_types"),
 )
 
 
