@@ -19,6 +19,7 @@ from .named import name_extents
 from .plain_loops import plain_loops_note
 from .program import Body, Variant, all_operators, function_names, make_program, with_bodies
 from .read import bodies_of, conditions_of, fix_inputs, read_model, take_extents, with_shapes
+from .read.objects import object_of
 from .record import KEY, graph_record
 from .rewrite import rewrite
 from .rewrite.attention_past import concat_past
@@ -51,6 +52,9 @@ def make_tree(
         raise ExportError(f"from_onnx: {text}")
     progress("read the model")
     source = read_model(model)
+    if len(sets) > 1 and (found := [v.name for v in source.graph.inputs if object_of(v)]):
+        text = f"input {found[0]!r} is a sequence or an optional, expected one set of input shapes"
+        raise ExportError(f"from_onnx: {text}, found {len(sets)}; leave extents open")
     fix_inputs(source, values)
     folded: dict[str, str] = {}
     variants, numbers = [], count(1)

@@ -194,6 +194,13 @@ def test_a_model_is_refused_with_the_node(name: str) -> None:
         packer.from_onnx(parsed(text))
 
 
+def test_several_sets_of_shapes_are_refused() -> None:
+    """A call chooses a set by the shapes of tensors."""
+    model = parsed("(seq(float[a]) s, int64 i) => (float[b] y) { y = SequenceAt(s, i) }")
+    with pytest.raises(PackerError, match="'s' is a sequence or an optional, expected one set"):
+        packer.from_onnx(model, input_shapes=[{}, {}])
+
+
 def test_a_scan_with_a_batch(tmp_path: Path) -> None:
     """As opset 8 has it: each entry has separate states."""
     text = """<ir_version: 3, opset_import: ["" : 8]> g (float[b,2] h, float[b,t,2] x)

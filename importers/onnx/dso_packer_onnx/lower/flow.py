@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..operator import Flow, Operator
-from ..read.flow import KEY, FlowNode
+from ..read.flow_node import KEY, FlowNode
 
 if TYPE_CHECKING:
     import onnx_ir as ir

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..extent import Extent, expression_of, product, written
 from .equations import extents_of
-from .flow import KEY as FLOW
-from .flow import FlowNode
+from .flow_node import KEY as FLOW
+from .flow_node import FlowNode
 
 if TYPE_CHECKING:
     import onnx_ir as ir

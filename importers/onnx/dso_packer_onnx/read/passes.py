@@ -11,7 +11,8 @@ from ..extent import Extent, symbols_of, value_at
 from .births import Births, MeetingError
 from .branches import take_branch
 from .constants import OpenElements
-from .flow import KEY, KINDS, put_types, run_bodies
+from .flow import KINDS, run_bodies
+from .flow_node import KEY, put_types
 from .infer import Inference
 from .limited import LimitedAxes
 from .objects import object_of

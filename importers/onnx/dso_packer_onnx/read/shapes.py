@@ -8,31 +8,29 @@ extents, that fits all three is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
 from packer import ExportError
 from runtime.error import shown
 
-from ..extent import Extent, flattened, parsed, product, value_at, written
+from ..extent import Extent
 from ..quiet import quiet
-from . import flow
 from .births import Births, Meeting, MeetingError, NeedsSamplesError
 from .constants import put_constants
 from .equations import RANGES, put_conditions
 from .exact import register_exact
 from .extents import put_extents
+from .fitting import fitting_extent
+from .flow_node import calculated as calculated_by
 from .input_shapes import input_shapes
-from .passes import Passes, Sample, Seed, samples_of, value_of
+from .passes import Passes, Sample, Seed, samples_of
 from .types import Shape, known_extents
 from .words import name_of_node, refusal, shape_text
 
 if TYPE_CHECKING:
     import onnx_ir as ir
-
-_MOST_FACTORS = 3
 
 
 def with_shapes(
@@ -250,7 +248,7 @@ def _shape(
 
     if len({len(shape) for shape in found}) > 1:
         return None
-    found_by = flow.calculated(value)
+    found_by = calculated_by(value)
     calculated = found_by if found_by is not None else known_extents(value.shape) or ()
     producer = value.producer()
     read = producer.inputs if producer is not None else ()
@@ -268,49 +266,11 @@ def _shape(
         likely = calculated[axis] if axis < len(calculated) else None
         may_guess = guesses or is_fixed or len(passes.samples) == 1
         around = nearby if may_guess else None
-        extent = _extent(likely, around, sizes, passes.samples, passes.names)
+        extent = fitting_extent(likely, around, sizes, passes.samples, passes.names)
         if extent is None:
             return None
         extents.append(extent)
     return ir.Shape(extents)
-
-
-def _extent(
-    calculated: Extent | None,
-    nearby: Sequence[Extent | None] | None,
-    sizes: tuple[int | None, ...],
-    samples: Sequence[Sample],
-    names: Sequence[str],
-) -> Extent | None:
-    """Return the extent that has some sizes for the samples: of `nearby` ones, or a product."""
-    if calculated is not None and _fits(calculated, sizes, samples):
-        return written(flattened(parsed(calculated))) if isinstance(calculated, str) else calculated
-    if nearby is None:
-        return None
-    if len({*sizes}) == 1:
-        return sizes[0] or 0
-    texts = (one for one in nearby if isinstance(one, str))
-    fitting = (
-        one for one in (*texts, *_products(sizes, samples, names)) if _fits(one, sizes, samples)
-    )
-    found = next(fitting, None)
-    return None if found is None else product([found])
-
-
-def _fits(extent: Extent, sizes: tuple[int | None, ...], samples: Sequence[Sample]) -> bool:
-    return tuple(value_of(extent, sample) for sample in samples) == sizes
-
-
-def _products(
-    sizes: tuple[int | None, ...], samples: Sequence[Sample], names: Sequence[str]
-) -> Iterator[Extent]:
-    """Yield multiples of products of open extents, simple ones first."""
-    for count in range(1, _MOST_FACTORS + 1):
-        for factors in combinations_with_replacement(names, count):
-            whole = product(factors)
-            value = value_at(whole, samples[0])
-            if value and sizes[0] and sizes[0] % value == 0:
-                yield product([sizes[0] // value, whole])
 
 
 def _symbolic_refusal(
