@@ -30,7 +30,6 @@ INLINE TARGET void MULTIPLY(const struct dso_op_matmul_bits *product, const char
         UNROLL
         for (int v = 0; v < VECTORS; v++)
           factors[v] = words_at(words_of + v * LANES) ^ flip_of(width);
-        UNROLL
         for (int part = 0; part < 8 / width; part++) UNROLL
         for (int r = 0; r < count; r++) UNROLL
         for (int d = 0; d < digits; d++) {

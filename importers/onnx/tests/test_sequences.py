@@ -179,6 +179,11 @@ REFUSED = {
         "(float[4] x) => (seq(float[p]) y) <int64 n = {0}> { y = SplitToSequence(x, n) }",
         r"\(SplitToSequence\): input 'split', expected a number of at least 1 that each call",
     ),
+    "a data type": (
+        """(float[4] x) => (seq(float[4]) y) { e = SequenceEmpty <dtype = 99>()
+          y = SequenceInsert(e, x) }""",
+        r"\(SequenceEmpty\): attribute 'dtype': data type 99, expected one of 1 to",
+    ),
     "nested": (
         "(seq(seq(float[4])) s, int64 i) => (seq(float[4]) y) { y = SequenceAt(s, i) }",
         r"input 's' is a sequence of a sequence; unsupported",

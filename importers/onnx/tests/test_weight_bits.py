@@ -14,6 +14,7 @@ import pytest
 
 import packer
 import runtime
+from packer.inspect.drawing import draw
 from packer.inspect.listing import list_sizes
 from packer.operators import quantize_matmul
 
@@ -172,8 +173,8 @@ def test_a_table_and_its_product_share_a_weight(tmp_path: Path) -> None:
     assert [one.op for one in loaded.model_record.nodes] == ["dso.RowsBits", "dso.MatMulBits"]
     (packed,) = [x for one in loaded.imported_modules for x in one.own_weights.values()]
     assert packed.nbytes < 0.4 * table.nbytes
-    lines = [one.text for one in list_sizes(packer.inspect(tmp_path / "model.so"))]
-    assert lines[-1] == "weights: 1 of 8 bits in blocks of 32, 19,200 elements"
+    text = draw(list_sizes(packer.inspect_library(tmp_path / "model.so")))
+    assert "1 of 8 bits in blocks of 32, 19,200 elements" in text
     for index in (64, -65):
         with pytest.raises(IndexError, match=f"expected -64 to 63, found {index}"):
             loaded["main"](np.array([index]))

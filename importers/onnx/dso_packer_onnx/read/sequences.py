@@ -14,6 +14,8 @@ from .objects import Extents, ObjectType, declared_object, object_of
 from .open_shapes import advice
 from .replaced_node import ReplacedNode
 from .sequence_loops import concatenation, parts_of
+from .tensors import check_dtype
+from .words import name_of_node
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -42,6 +44,7 @@ def _is_object(value: ir.Value | None) -> bool:
 
 def _empty(node: ReplacedNode) -> None:
     dtype = node.node.attributes.get_int("dtype", _FLOAT)
+    check_dtype(dtype, node.passes.source, f"{name_of_node(node.node)}: attribute 'dtype'")
     node.call("Construct", [], ObjectType(dtype, None, is_sequence=True, is_empty=True), [])
 
 
