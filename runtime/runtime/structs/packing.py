@@ -211,7 +211,7 @@ class Packing:
 def pointee_name(code: str) -> str | None:
     """Return what a pointer points to, as a handle's kind names it; None for ``void *``."""
     if code.startswith("@"):
-        return code[1:] if code != "@function" else None
+        return code[1:]
     return struct_name(code) if code[1:2] == "{" else C_NAMES.get(code[1:])
 
 

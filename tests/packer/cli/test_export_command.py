@@ -70,14 +70,14 @@ def test_a_project_without_functions_is_advised_to_find_them(packer, tmp_path: P
 
 def test_export_without_declarations_reads_them(packer: Packer, tmp_path: Path) -> None:
     """The functions of the source are exported; their declarations are printed to be kept."""
-    code = "long add(long a, long b) { return a + b; } long double big(long double x) { return x; }"
+    code = "long add(long a, long b) { return a + b; } long big(__int128 x) { return (long)x; }"
     (tmp_path / "two.c").write_text(code)
     run = packer("export", "model.so", "two.c")
     line = 'add = "long(long a, long b)"'
     assert (run.returncode, run.stdout.splitlines()[1:]) == (0, [line])
-    advice = '{ symbol = "big", declaration = "double(double x)" }'
+    advice = '{ symbol = "big", declaration = "long(int64_t x)" }'
     assert run.stderr == (
-        "big: not exported: parameter 1 'x': long double is not supported; let the compiler"
+        "big: not exported: parameter 1 'x': __int128 is not supported; let the compiler"
         f" convert: {advice}\n"
     )
     assert done(packer("load", "-q", "model.so", "add", "40", "2")) == "42\n"
