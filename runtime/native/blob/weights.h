@@ -41,10 +41,10 @@ int weights_compare_names(struct span a, struct span b);
 
 /* ---- weights_header.c */
 
-/* The same without the data: the tensors have none. *nbytes is the size that they cover. *fields is
+/* The same without the data: the tensors have none. *nbytes is the size that they cover. *kept is
  * the header as JSON, for json_free; it may be NULL. */
 struct weights *weights_read_header(const struct reader *reader, struct span header, size_t start,
-                                    uint64_t *nbytes, const struct json **fields);
+                                    uint64_t *nbytes, const struct json **kept);
 
 /* The key of texts by name in a header. */
 extern const char weights_metadata_key[];
