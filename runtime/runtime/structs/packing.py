@@ -205,13 +205,14 @@ class Packing:
     def pointer(self, code: str, address: int) -> Any:
         if code == "str" and address:
             return str(memory_at(address, -1, self.function), "utf-8")
-        return handle_at(self.function, address, pointee_name(code), code[0] == "&")
+        kind = code[1:] if code[0] == "@" else pointee_name(code)
+        return handle_at(self.function, address, kind, code[0] == "&")
 
 
 def pointee_name(code: str) -> str | None:
-    """Return what a pointer points to, as a handle's kind names it; None for ``void *``."""
+    """Return what a pointer points to, as a handle's kind names it; None if any kind fits."""
     if code.startswith("@"):
-        return code[1:]
+        return code[1:] if code != "@function" else None
     return struct_name(code) if code[1:2] == "{" else C_NAMES.get(code[1:])
 
 
