@@ -229,6 +229,16 @@ REFUSED = {
         ((2, 3), (2, 7)),
         r"input 'z' of float32\[a, 2\*b\]: extent of axis 1, expected 6, found 7",
     ),
+    "elements": (
+        "(float[a, b] x) => (float[p, q] y) <int64[2] s = {-1, 2}> { y = Reshape (x, s) }",
+        ((3, 3),),
+        r"\(Reshape\): extent .* expected 9, found 8",
+    ),
+    "blocks": (
+        "(float[1, 1, a, 4] x) => (float[p, q, r, s] y) { y = SpaceToDepth <blocksize = 2> (x) }",
+        ((1, 1, 3, 4),),
+        r"\(SpaceToDepth\): extent .* expected 12, found 8",
+    ),
     "an index": (
         MODELS["Gather of rows"],
         ((1, 1, 9),),
