@@ -1,6 +1,7 @@
 """The native core: checked opening of libraries, safe calls, tensors.
 
-Types only. The code is in native/python/. One file, since the extension is one module.
+Types and documentation. The code is in native/python/, and has the docstrings of the public types
+`Device`, `Handle` and `Reader` only. One file, since the extension is one module.
 """
 
 from collections.abc import Callable
@@ -707,7 +708,10 @@ class VirtualMachine:
         """
 
 def fail_allocation(n: int, /) -> int:
-    """For tests: make the core's n-th allocation from now on fail; 0 disables this."""
+    """For tests: make the core's n-th allocation from now on fail; 0 disables this.
+
+    Returns how many allocations the request before this one still had to wait for.
+    """
 
 def vm_builtin_names() -> list[str]:
     """Return the names of the built-in functions of every virtual machine."""

@@ -8,8 +8,7 @@
 
 static void *find_import(struct context *context, const char *name) {
   (void)context;
-  (void)raised_format("RuntimeError", "look-up of '%s': this program provides no functions", name);
-  return NULL;
+  return raised_null("RuntimeError", "look-up of '%s': this program provides no functions", name);
 }
 
 static int find_weight(struct context *context, const char *name, DLTensor *tensor) {
@@ -18,9 +17,8 @@ static int find_weight(struct context *context, const char *name, DLTensor *tens
 }
 
 static void *find_global(const char *name) {
-  (void)raised_format("FunctionNotFoundError", "no global function '%s': this program has none",
-                      name);
-  return NULL;
+  return raised_null("FunctionNotFoundError", "no global function '%s': this program has none",
+                     name);
 }
 
 static int print(const char *text, size_t nbytes) {

@@ -82,21 +82,32 @@ void raised_reword(const char *kind, const char *message) {
   keep(raised_text(kind, strlen(kind), message, strlen(message)));
 }
 
-int raised_format(const char *kind, const char *format, ...) {
+static void raise_list(const char *kind, const char *format, va_list values) {
   char message[512]; /* a longer one is allocated, and truncated only without memory */
-  va_list values;
-  va_start(values, format);
-  int length = vsnprintf(message, sizeof message, format, values);
-  va_end(values);
   char *longer = NULL;
-  if (length >= (int)sizeof message) {
-    va_start(values, format);
-    longer = heap_format_list(format, values);
-    va_end(values);
-  }
+  va_list again;
+  va_copy(again, values);
+  if (vsnprintf(message, sizeof message, format, values) >= (int)sizeof message)
+    longer = heap_format_list(format, again);
+  va_end(again);
   raised_set(kind, longer != NULL ? longer : message);
   free(longer);
+}
+
+int raised_format(const char *kind, const char *format, ...) {
+  va_list values;
+  va_start(values, format);
+  raise_list(kind, format, values);
+  va_end(values);
   return -1;
+}
+
+void *raised_null(const char *kind, const char *format, ...) {
+  va_list values;
+  va_start(values, format);
+  raise_list(kind, format, values);
+  va_end(values);
+  return NULL;
 }
 
 uint64_t raised_at(void) { return slot.raised_at; }

@@ -15,6 +15,12 @@ __attribute__((format(printf, 2, 3)))
 #endif
 int raised_format(const char *kind, const char *format, ...);
 
+/* The same for functions that return a pointer. Always returns NULL. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+void *raised_null(const char *kind, const char *format, ...);
+
 /* The number of errors that all threads have raised. Callers read it before a call, to tell this
  * call's error from one that an earlier call raised without reporting it. All threads share one
  * counter: every call reads it, and a thread-local variable takes several times as long to read. */

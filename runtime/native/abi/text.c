@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "abi/heap.h"
+#include "abi/raised.h"
 
 const char *text_of(const struct text *self) {
   if (self->is_broken) return "(no memory for the text)";
@@ -17,6 +18,13 @@ const char *text_of(const struct text *self) {
 void text_free(struct text *self) {
   free(self->data);
   *self = (struct text){0};
+}
+
+int text_raise(struct text *self, const char *kind) {
+  if (self->is_broken) raised_set("OutOfMemoryError", "no memory for a message");
+  else raised_set(kind, text_of(self));
+  text_free(self);
+  return -1;
 }
 
 /* Make room for `nbytes` and a NUL. */

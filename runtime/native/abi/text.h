@@ -17,6 +17,9 @@ struct text {
 const char *text_of(const struct text *self);
 void text_free(struct text *self);
 
+/* Raise an error with this text, OutOfMemoryError if it is not complete, and free it. Returns -1. */
+int text_raise(struct text *self, const char *kind);
+
 void text_add(struct text *self, const char *data, size_t nbytes);
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))

@@ -19,9 +19,7 @@ static int fail(const char *path, const char *what) {
   struct text text = {0};
   if (path != NULL && *path != '\0') text_format(&text, "%s: ", path);
   text_format(&text, "%s at 0x0: %s, expected a manifest", MANIFEST, what);
-  raised_set(text.is_broken ? "OutOfMemoryError" : "BlobFormatError", text_of(&text));
-  text_free(&text);
-  return -1;
+  return text_raise(&text, "BlobFormatError");
 }
 
 static int no_memory(void) {

@@ -29,11 +29,9 @@ int reader_fail(const struct reader *self, size_t at, const char *format, ...) {
   if (self->path != NULL && *self->path != '\0') text_format(&text, "%s: ", self->path);
   text_format(&text, "%s at 0x%zx: ", self->where, at);
   if (what != NULL) text_add(&text, what, strlen(what));
-  if (what == NULL || text.is_broken) raised_set("OutOfMemoryError", "no memory for a message");
-  else raised_set("BlobFormatError", text_of(&text));
-  text_free(&text);
+  text.is_broken |= what == NULL;
   free(what);
-  return -1;
+  return text_raise(&text, "BlobFormatError");
 }
 
 /* ---- Integers: little-endian on every machine */
@@ -123,10 +121,7 @@ int reader_string(struct reader *self, struct span *text) { return reader_bytes(
 
 char *span_copy(struct span text) {
   char *copy = heap_new(text.size + 1);
-  if (copy == NULL) {
-    raised_set("OutOfMemoryError", "no memory for a text of the blob");
-    return NULL;
-  }
+  if (copy == NULL) return raised_null("OutOfMemoryError", "no memory for a text of the blob");
   if (text.size > 0) memcpy(copy, text.data, text.size);
   copy[text.size] = '\0';
   return copy;

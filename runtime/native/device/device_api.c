@@ -62,8 +62,7 @@ const struct device_api *device_api(int device_type) {
     snprintf(message, sizeof message,
              "device type %d: unknown kind of device (DLDeviceType), expected one of %s",
              device_type, known);
-  raised_set("DeviceError", message);
-  return NULL;
+  return raised_null("DeviceError", "%s", message);
 }
 
 int device_error(DLDevice device, int code, const char *format, ...) {

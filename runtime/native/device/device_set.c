@@ -23,8 +23,8 @@ static int call(void *handle, const dso_any *args, int32_t num_args, dso_any *re
   if (num_args == 2 && is_int32(&args[0]) && is_int32(&args[1]))
     return device_set(
         (DLDevice){.device_type = (int32_t)args[0].v_int64, .device_id = (int32_t)args[1].v_int64});
-  raised_set("TypeError", "__tvm_set_device: expected two ints, device_type and device_id");
-  return -1;
+  return raised_format("TypeError",
+                       "__tvm_set_device: expected two ints, device_type and device_id");
 }
 
 /* Static: its one strong reference is never dropped. */

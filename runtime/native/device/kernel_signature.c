@@ -28,8 +28,7 @@ int kernel_error(const struct kernel_signature *signature, const char *kind, con
   va_start(values, format);
   vsnprintf(text + length, sizeof text - (size_t)length, format, values);
   va_end(values);
-  raised_set(kind, text);
-  return -1;
+  return raised_format(kind, "%s", text);
 }
 
 /* ---- Types */

@@ -9,11 +9,6 @@
 #include "abi/strides.h"
 #include "device/tensor_object.h"
 
-static int refuse(const char *kind, const char *text) {
-  raised_set(kind, text);
-  return -1;
-}
-
 static int is_on_cpu(DLDevice device) {
   return device.device_type == DLPACK_CPU || device.device_type == DLPACK_CUDA_HOST;
 }
@@ -42,7 +37,7 @@ static int copy_by(DLDevice device, const struct device_memory *to,
 static int copy_through_cpu(const struct device_memory *to, const struct device_memory *from,
                             size_t nbytes) {
   void *bytes = heap_new(nbytes);
-  if (bytes == NULL) return refuse("OutOfMemoryError", "no memory to copy a tensor");
+  if (bytes == NULL) return raised_format("OutOfMemoryError", "no memory to copy a tensor");
   struct device_memory between = memory_at(bytes);
   int status = copy_by(from->device, &between, from, nbytes);
   if (status == 0) status = copy_by(to->device, to, &between, nbytes);
@@ -100,7 +95,7 @@ static void move_strided(const DLTensor *tensor, char *bytes, int is_gather) {
 /* Copy through a compact buffer, so that the tensors may overlap. */
 static int copy_strided(const DLTensor *to, const DLTensor *from, size_t nbytes) {
   char *bytes = heap_new(nbytes);
-  if (bytes == NULL) return refuse("OutOfMemoryError", "no memory to copy a tensor");
+  if (bytes == NULL) return raised_format("OutOfMemoryError", "no memory to copy a tensor");
   struct device_memory between = memory_at(bytes), source = memory_of(from), goal = memory_of(to);
   int status = 0;
   if (tensor_is_compact(from)) status = transfer(&between, &source, nbytes);
@@ -125,14 +120,16 @@ static int is_alike(const DLTensor *to, const DLTensor *from) {
 int tensor_copy(const DLTensor *to, const DLTensor *from) {
   size_t nbytes;
   if (!is_alike(to, from) || dtype_nbytes(to->dtype, to->ndim, to->shape, &nbytes) != 0)
-    return refuse("ValueError", "copy: expected tensors of the same shape and data type");
+    return raised_format("ValueError", "copy: expected tensors of the same shape and data type");
   if (nbytes == 0) return 0;
   int is_plain_to = tensor_is_compact(to), is_plain_from = tensor_is_compact(from);
   if ((!is_plain_to && !is_on_cpu(to->device)) || (!is_plain_from && !is_on_cpu(from->device)))
-    return refuse("ValueError", "copy: expected a contiguous tensor on the device, found strides");
+    return raised_format("ValueError",
+                         "copy: expected a contiguous tensor on the device, found strides");
   if ((!is_plain_to || !is_plain_from) && dtype_shares_bytes(to->dtype))
-    return refuse("ValueError", "copy: expected contiguous tensors, as their elements share bytes, "
-                                "found strides");
+    return raised_format("ValueError",
+                         "copy: expected contiguous tensors, as their elements share bytes, "
+                         "found strides");
   if (!is_plain_to || !is_plain_from) return copy_strided(to, from, nbytes);
   struct device_memory goal = memory_of(to), source = memory_of(from);
   return transfer(&goal, &source, nbytes);

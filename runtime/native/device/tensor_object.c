@@ -1,7 +1,6 @@
 /* Tensor objects of the core: of allocated, viewed or adopted memory. */
 #include "device/tensor_object.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "device/device_api.h"
@@ -43,24 +42,14 @@ void tensor_object_mark(dso_object *object, unsigned flags) {
 
 /* ---- The layout */
 
-static int refuse(const char *kind, const char *text) {
-  raised_set(kind, text);
-  return -1;
-}
-
 static inline struct allocated_tensor *make(int ndim, const int64_t *shape,
                                             const int64_t *strides) {
-  if (ndim < 0 || ndim > TENSOR_MAX_DIMS) {
-    refuse("ValueError", "tensor: expected 0 to 64 dimensions");
-    return NULL;
-  }
+  if (ndim < 0 || ndim > TENSOR_MAX_DIMS)
+    return raised_null("ValueError", "tensor: expected 0 to 64 dimensions");
   size_t dims_size = (size_t)ndim * sizeof(int64_t);
   struct allocated_tensor *own =
       object_new_unset(sizeof *own + 2 * dims_size, DSO_TENSOR, tensor_object_delete);
-  if (own == NULL) {
-    refuse("OutOfMemoryError", "no memory for a tensor");
-    return NULL;
-  }
+  if (own == NULL) return raised_null("OutOfMemoryError", "no memory for a tensor");
   own->start.tensor = (DLTensor){.ndim = ndim, .shape = own->dims, .strides = own->dims + ndim};
   own->api = NULL;
   own->deleter = NULL;
@@ -77,8 +66,9 @@ static int allocate(struct allocated_tensor *own) {
   DLTensor *tensor = &own->start.tensor;
   size_t nbytes;
   if (dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0)
-    return refuse("ValueError", "tensor: the shape has a negative extent, or a size beyond the "
-                                "address space");
+    return raised_format("ValueError",
+                         "tensor: the shape has a negative extent, or a size beyond the "
+                         "address space");
   const struct device_api *api = device_api(tensor->device.device_type);
   if (api == NULL ||
       api->alloc(tensor->device.device_id, nbytes, TENSOR_ALIGNMENT, &tensor->data) != 0)
@@ -131,14 +121,9 @@ static const char *defect_of(const DLTensor *tensor) {
 }
 
 dso_object *tensor_object_adopt(const DLTensor *tensor, void *managed, void (*deleter)(void *)) {
-  char text[96];
   int is_countable = tensor->ndim >= 0 && tensor->ndim <= TENSOR_MAX_DIMS;
   const char *wrong = is_countable ? defect_of(tensor) : "a number of dimensions beyond 0 to 64";
-  if (wrong != NULL) {
-    snprintf(text, sizeof text, "DLPack: found a tensor with %s", wrong);
-    refuse("ValueError", text);
-    return NULL;
-  }
+  if (wrong != NULL) return raised_null("ValueError", "DLPack: found a tensor with %s", wrong);
   struct allocated_tensor *own = make(tensor->ndim, tensor->shape, tensor->strides);
   if (own == NULL) return NULL;
   own->start.tensor.data = tensor->data;

@@ -71,10 +71,7 @@ static int call_own(void *object, const dso_any *args, int32_t num_args, dso_any
 dso_function *dso_function_new(dso_safe_call call, void *handle, void (*end)(void *handle)) {
   if (is_null((const void *)(uintptr_t)call, "dso_function_new", "a function to call")) return NULL;
   struct own_function *self = object_new(sizeof *self, DSO_FUNCTION, delete_own);
-  if (self == NULL) {
-    (void)raised_format("OutOfMemoryError", "no memory for a function");
-    return NULL;
-  }
+  if (self == NULL) return raised_null("OutOfMemoryError", "no memory for a function");
   self->function.safe_call = call_own;
   self->call = call;
   self->handle = handle;

@@ -21,8 +21,7 @@ static dso_session *make(dso_module *module, struct session *session) {
   dso_session *self = heap_new(sizeof *self);
   if (self == NULL) {
     object_release(&session->object);
-    raised_set("OutOfMemoryError", "no memory for a session");
-    return NULL;
+    return raised_null("OutOfMemoryError", "no memory for a session");
   }
   module_retain(module);
   *self = (dso_session){module, session};

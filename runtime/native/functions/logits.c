@@ -37,9 +37,8 @@ static int32_t int_at(const struct array *array, int64_t index) {
 static char *logit_of(const char *function, const struct array *logits, int32_t token) {
   if (token >= 0 && token < logits->size)
     return logits->data + (int64_t)token * (int64_t)sizeof(float);
-  (void)raised_format("IndexError", "%s: token %d, expected less than %" PRId64, function,
-                      (int)token, logits->size);
-  return NULL;
+  return raised_null("IndexError", "%s: token %d, expected less than %" PRId64, function,
+                     (int)token, logits->size);
 }
 
 GLOBAL_FUNCTION(global_apply_repetition_penalty) {

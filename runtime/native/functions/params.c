@@ -57,13 +57,11 @@ static dso_array_object *by_prefix(const char *function, const dso_any *args, in
   if (value_count(function, num_args, 2, 2) != 0 || value_text(function, args, 0, &prefix) != 0 ||
       value_int(function, args, 1, &count) != 0)
     return NULL;
-  if (prefix.size > NAME_SIZE - 32 || count < -1 || count > MOST_PARAMS) {
-    (void)raised_format("ValueError",
-                        "%s: a prefix of %zu bytes and %" PRId64
-                        " parameters, expected at most %d bytes and -1 to %d parameters",
-                        function, prefix.size, count, NAME_SIZE - 32, MOST_PARAMS);
-    return NULL;
-  }
+  if (prefix.size > NAME_SIZE - 32 || count < -1 || count > MOST_PARAMS)
+    return raised_null("ValueError",
+                       "%s: a prefix of %zu bytes and %" PRId64
+                       " parameters, expected at most %d bytes and -1 to %d parameters",
+                       function, prefix.size, count, NAME_SIZE - 32, MOST_PARAMS);
   if (count == -1) count = count_numbered(prefix);
   for (int64_t i = 0; i < count;
        i++) { /* before memory is allocated for as many as the code says */
@@ -100,8 +98,7 @@ static dso_array_object *by_name_array(const char *function, const dso_any *args
   const dso_array_object *names = args[0].v_ptr;
   if (args[0].type_index == DSO_ARRAY && names->size <= MOST_PARAMS)
     return by_names(function, names->items, names->size);
-  (void)raised_format("TypeError", "%s: argument 1, expected a tuple of str", function);
-  return NULL;
+  return raised_null("TypeError", "%s: argument 1, expected a tuple of str", function);
 }
 
 /* ---- As arrays */

@@ -82,10 +82,7 @@ static dso_object *own(const char *function, const dso_any *args, int32_t index)
 
 static struct cached *make_entry(struct span name, dso_object *tensor) {
   struct cached *entry = heap_new(sizeof *entry + name.size + 1);
-  if (entry == NULL) {
-    (void)raised_format("OutOfMemoryError", "no memory to cache a tensor");
-    return NULL;
-  }
+  if (entry == NULL) return raised_null("OutOfMemoryError", "no memory to cache a tensor");
   *entry = (struct cached){.tensor = tensor, .size = name.size};
   memcpy(entry->name, name.data, name.size);
   return entry;

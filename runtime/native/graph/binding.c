@@ -45,8 +45,7 @@ static int refuse_missing(const struct binding *self, const struct wanted *wante
     text_shown(&text, self->callers[i]->function.data, self->callers[i]->function.size);
   }
   if (num_missing > 8) text_format(&text, " and %zu more", num_missing - 8);
-  raised_set("FunctionNotFoundError", text_of(&text));
-  text_free(&text);
+  (void)text_raise(&text, "FunctionNotFoundError");
   free(is_missing);
   return -1;
 }

@@ -28,10 +28,7 @@ void *graph_allocate(struct graph *graph, size_t count, size_t itemsize) {
   if (block == NULL || block->capacity - block->used < nbytes) {
     size_t capacity = nbytes > BLOCK_SIZE ? nbytes : BLOCK_SIZE;
     block = heap_new_zeroed(1, sizeof *block + capacity);
-    if (block == NULL) {
-      raised_set("OutOfMemoryError", "no memory for a graph");
-      return NULL;
-    }
+    if (block == NULL) return raised_null("OutOfMemoryError", "no memory for a graph");
     block->capacity = capacity;
     block->older = graph->blocks;
     graph->blocks = block;

@@ -31,9 +31,7 @@ static int refuse_kind(int device_type, const DLDevice *devices, int num_devices
     else text_format(&text, "device[%d]:%d'", devices[i].device_type, devices[i].device_id);
   }
   if (num_devices > 8) text_format(&text, " and %d more", num_devices - 8);
-  raised_set("DeviceError", text_of(&text));
-  text_free(&text);
-  return -1;
+  return text_raise(&text, "DeviceError");
 }
 
 int graph_place(const struct graph *graph, const DLDevice *devices, int num_devices,
@@ -82,10 +80,7 @@ static void *new_of_program(size_t nbytes) {
 
 static struct arena *arena_new(size_t nbytes) {
   struct arena *arena = object_new(sizeof *arena, DSO_OBJECT, arena_delete);
-  if (arena == NULL) {
-    raised_set("OutOfMemoryError", "no memory for a graph");
-    return NULL;
-  }
+  if (arena == NULL) return raised_null("OutOfMemoryError", "no memory for a graph");
   if (nbytes == 0) return arena;
   arena->nbytes = nbytes;
   arena->is_of_program = cpu_memory_is_of_program();

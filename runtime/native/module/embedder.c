@@ -249,9 +249,8 @@ static int find_weight(struct context *context, const char *name, DLTensor *tens
 static void *find_global(const char *name) {
   dso_function *function;
   if (global_find(name, &function)) return function;
-  (void)raised_format("FunctionNotFoundError",
-                      "no global function '%s' is registered; use dso_register_function", name);
-  return NULL;
+  return raised_null("FunctionNotFoundError",
+                     "no global function '%s' is registered; use dso_register_function", name);
 }
 
 /* ---- The table */

@@ -101,10 +101,7 @@ dso_object *imported_new(struct context *context, const char *name, dso_object *
                          dso_object *provider) {
   size_t size = strlen(name) + 1;
   struct imported *self = object_new(sizeof *self + size, DSO_FUNCTION, delete_shell);
-  if (self == NULL) {
-    (void)raised_format("OutOfMemoryError", "no memory for an imported function");
-    return NULL;
-  }
+  if (self == NULL) return raised_null("OutOfMemoryError", "no memory for an imported function");
   self->shell.safe_call = call;
   self->context = context;
   self->function = function;

@@ -155,10 +155,8 @@ static const char *entry(dso_module *module) {
   for (size_t i = 0; i < nbytes; i++)
     if (bytes[i] > 0x7f) return refuse_entry(origin, bytes, nbytes);
   char *made = heap_new_zeroed(1, nbytes + 1);
-  if (made == NULL) {
-    (void)raised_format("OutOfMemoryError", "%s: no memory for a name", origin->path);
-    return NULL;
-  }
+  if (made == NULL)
+    return raised_null("OutOfMemoryError", "%s: no memory for a name", origin->path);
   memcpy(made, bytes, nbytes);
   if (__atomic_compare_exchange_n(&self->entry, &known, made, 0, __ATOMIC_ACQ_REL,
                                   __ATOMIC_ACQUIRE))

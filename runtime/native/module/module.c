@@ -14,10 +14,7 @@ struct import_block {
   dso_module *items[];
 };
 
-static void *no_memory(void) {
-  raised_set("OutOfMemoryError", "no memory for a module");
-  return NULL;
-}
+static void *no_memory(void) { return raised_null("OutOfMemoryError", "no memory for a module"); }
 
 /* ---- The end of a module. A tree may be deep, so a module that ends does not end its imports
  * itself: they wait until it has. */

@@ -31,8 +31,7 @@ char *absolute_path(const char *path) {
     absolute = heap_format("%s%s%s", is_relative ? folder : "",
                            is_relative && folder[1] != '\0' ? "/" : "", path);
     if (absolute != NULL) return absolute;
-    (void)raised_format("OutOfMemoryError", "%s: no memory for a path", path);
-    return NULL;
+    return raised_null("OutOfMemoryError", "%s: no memory for a path", path);
   }
   (void)raise_error(*path != '\0' ? path : "''", &error);
   return NULL;

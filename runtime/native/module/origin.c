@@ -54,8 +54,7 @@ void *origin_new(size_t nbytes, const char *path, const struct load_options *opt
     if (self->path != NULL && copy_options(self, options) == 0) return self;
     object_release(&self->object);
   }
-  (void)raised_format("OutOfMemoryError", "%s: no memory for a loaded library", path);
-  return NULL;
+  return raised_null("OutOfMemoryError", "%s: no memory for a loaded library", path);
 }
 
 struct origin *origin_of(const dso_module *module) {

@@ -30,10 +30,7 @@ dso_module *resident_find(const struct file_key *key) {
 
 dso_module *resident_add(const struct file_key *key, dso_module *root) {
   struct resident *added = heap_new(sizeof *added);
-  if (added == NULL) {
-    (void)raised_format("OutOfMemoryError", "no memory for a loaded library");
-    return NULL;
-  }
+  if (added == NULL) return raised_null("OutOfMemoryError", "no memory for a loaded library");
   embedder_lock();
   dso_module *other = find(key);
   if (other == NULL) {

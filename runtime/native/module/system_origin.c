@@ -169,8 +169,7 @@ static struct system_origin *new_origin(const char *prefix) {
     return self;
   }
   object_release(&self->origin.object);
-  (void)raised_format("OutOfMemoryError", "no memory for a system library");
-  return NULL;
+  return raised_null("OutOfMemoryError", "no memory for a system library");
 }
 
 /* ---- The roots, one per prefix with registered symbols, kept for ever */
@@ -196,8 +195,7 @@ static dso_module *keep_root(const char *prefix, dso_module *module) {
   struct root *added = heap_new(sizeof *added + size);
   if (added == NULL) {
     module_release(module);
-    (void)raised_format("OutOfMemoryError", "no memory for a system library");
-    return NULL;
+    return raised_null("OutOfMemoryError", "no memory for a system library");
   }
   memcpy(added->prefix, prefix, size);
   added->module = module;

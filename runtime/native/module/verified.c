@@ -62,10 +62,7 @@ static int seal(struct copy *self, int source, const void *bytes, size_t nbytes)
 
 static struct copy *new_copy(const char *path, const struct load_options *options) {
   struct copy *self = heap_new_zeroed(1, sizeof *self);
-  if (self == NULL) {
-    (void)raised_format("OutOfMemoryError", "no memory for a loaded library");
-    return NULL;
-  }
+  if (self == NULL) return raised_null("OutOfMemoryError", "no memory for a loaded library");
   self->options = *options;
   self->path = path;
   self->shown = path;

@@ -24,10 +24,7 @@ static int read_function(PyObject *item, struct vm_function *function) {
 static int read_functions(Bytecode *self) {
   Py_ssize_t count = PyTuple_GET_SIZE(self->functions);
   self->code.functions = PyMem_Calloc((size_t)count + 1, sizeof *self->code.functions);
-  if (self->code.functions == NULL) {
-    raise_no_memory();
-    return -1;
-  }
+  if (self->code.functions == NULL) return as_status(raise_no_memory());
   for (Py_ssize_t i = 0; i < count; i++)
     if (read_function(PyTuple_GET_ITEM(self->functions, i), &self->code.functions[i]) != 0)
       return -1;
@@ -37,11 +34,9 @@ static int read_functions(Bytecode *self) {
 
 static int take_words(PyObject *data, Py_buffer *view, const unsigned char **words, size_t *count) {
   if (PyObject_GetBuffer(data, view, PyBUF_SIMPLE) != 0) return -1;
-  if (view->len % 8 != 0) {
-    PyErr_Format(PyExc_ValueError, "Bytecode: a table, expected words of 8 bytes, found %zd bytes",
-                 view->len);
-    return -1;
-  }
+  if (view->len % 8 != 0)
+    return raise_format(PyExc_ValueError,
+                        "Bytecode: a table, expected words of 8 bytes, found %zd bytes", view->len);
   *words = view->buf;
   *count = (size_t)view->len / 8;
   return 0;
@@ -118,15 +113,12 @@ static PyObject *bytecode_weight_constants(Bytecode *self, PyObject *Py_UNUSED(n
 }
 
 static PyMethodDef bytecode_methods[] = {
-    {"weight_constants", (PyCFunction)bytecode_weight_constants, METH_NOARGS,
-     "weight_constants($self, /)\n--\n\n"
-     "The indices of the constants that the code passes to dso.weight."},
+    {"weight_constants", (PyCFunction)bytecode_weight_constants, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 PyTypeObject Bytecode_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.Bytecode",
-    .tp_doc = "Verified bytecode of relax's virtual machine.",
     .tp_basicsize = sizeof(Bytecode),
     .tp_new = bytecode_new,
     .tp_dealloc = (destructor)bytecode_dealloc,

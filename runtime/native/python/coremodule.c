@@ -11,6 +11,7 @@
 #include "python/device_code.h"
 #include "python/elf_file.h"
 #include "python/embedder.h"
+#include "python/exception.h"
 #include "python/graph.h"
 #include "library/import_cache.h"
 #include "library/left_out.h"
@@ -89,94 +90,38 @@ static PyObject *core_has_variable(PyObject *Py_UNUSED(module), PyObject *name) 
   return text != NULL ? PyBool_FromLong(getenv(text) != NULL) : NULL;
 }
 
+/* _core.pyi documents them. */
 static PyMethodDef core_methods[] = {
-    {"handle_at", handle_at, METH_VARARGS,
-     "handle_at($module, function, address, kind, is_const=False, /)\n--\n\n"
-     "Return a Handle that releases nothing, or None for the address 0."},
-    {"handle_belongs", handle_belongs, METH_VARARGS,
-     "handle_belongs($module, function, handle, /)\n--\n\n"
-     "Return True if a handle is of the same library as a function."},
-    {"handle_new", (PyCFunction)(void (*)(void))handle_new, METH_FASTCALL,
-     "handle_new($module, model, name, /)\n--\n\n"
-     "Return a Handle of zeroed memory for a type by its name, or None if it is not known yet."},
-    {"handle_allocate", handle_allocate, METH_VARARGS,
-     "handle_allocate($module, library, owner, type, /)\n--\n\n"
-     "Return a Handle of zeroed memory for a value of a type, which it frees."},
-    {"report_unraisable", handle_report, METH_VARARGS,
-     "report_unraisable($module, error, function, /)\n--\n\n"
-     "Report an exception of a function that C code called."},
-    {"c_value", handle_value, METH_VARARGS,
-     "c_value($module, handle, type, bytes, /)\n--\n\n"
-     "Return a value of C, whose pointers belong to a handle."},
-    {"c_type_of", handle_type_of, METH_O,
-     "c_type_of($module, handle, /)\n--\n\nReturn the type of what a handle points to."},
-    {"handle_types_match", handle_types_match, METH_VARARGS,
-     "handle_types_match($module, one, other, /)\n--\n\n"
-     "Return True if two handles are of the same library."},
-    {"c_types", handle_types, METH_O,
-     "c_types($module, library, /)\n--\n\n"
-     "Return the types of a library, by the kind of a handle."},
-    {"buffer_address", buffer_address, METH_O,
-     "buffer_address($module, view, /)\n--\n\nReturn the address of a memoryview's bytes."},
-    {"memory_at", address_view, METH_VARARGS,
-     "memory_at($module, address, nbytes, owner, /)\n--\n\n"
-     "Return a read-only view of memory that `owner` keeps mapped."},
-    {"crc32", core_crc32, METH_O,
-     "crc32($module, data, /)\n--\n\nReturn the CRC-32 of bytes, as zlib computes it."},
-    {"parse_blob", core_parse_blob, METH_VARARGS,
-     "parse_blob($module, reader, manifest, structure, load, is_symbol, /)\n--\n\n"
-     "Return the entries of a blob and its import tree."},
-    {"prove", core_prove, METH_O,
-     "prove($module, view, /)\n--\n\n"
-     "Verify the bytes of a view, if they are mapped pieces of a library; return the view."},
-    {"json_count", core_json_count, METH_O,
-     "json_count($module, text, /)\n--\n\n"
-     "Return JSON text's depth, an upper bound of its values, and the digits of its longest "
-     "number."},
-    {"weights_dtypes", core_weights_dtypes, METH_NOARGS,
-     "weights_dtypes($module, /)\n--\n\nReturn the data types of safetensors by name."},
-    {"copy_range", core_copy_range, METH_VARARGS,
-     "copy_range($module, source, at, output, to, nbytes, /)\n--\n\n"
-     "Copy bytes between two descriptors; return the number of copied bytes."},
-    {"reserve", core_reserve, METH_VARARGS,
-     "reserve($module, output, to, nbytes, /)\n--\n\n"
-     "Allocate the file's blocks before they are written."},
-    {"has_driver", has_driver, METH_O,
-     "has_driver($module, type_key, /)\n--\n\n"
-     "Return True if this machine has the driver library for this type key."},
-    {"cuda_images", core_cuda_images, METH_O,
-     "cuda_images($module, data, /)\n--\n\n"
-     "(kind, capability, suffix) of each image in PTX, a cubin or a fatbin."},
-    {"left_out_hint", core_left_out_hint, METH_VARARGS,
-     "left_out_hint($module, record, name, /)\n--\n\n"
-     "Return why an export left a function out, as the end of a message, or an empty text."},
-    {"is_provided", core_is_provided, METH_O,
-     "is_provided($module, name, /)\n--\n\n"
-     "Return True if a load binds an undefined function of this name to the core."},
-    {"tree_changed", core_tree_changed, METH_NOARGS,
-     "tree_changed($module, /)\n--\n\n"
-     "Expire the import caches, after a change of an import tree or of the global functions."},
-    {"empty", core_empty, METH_VARARGS,
-     "empty($module, shape, dtype_code, device, /)\n--\n\n"
-     "Return a new Tensor on a device, with uninitialised elements."},
-    {"from_dlpack", core_from_dlpack, METH_O,
-     "from_dlpack($module, source, /)\n--\n\n"
-     "Return a Tensor that shares the memory of an array with `__dlpack__`, or of a capsule."},
-    {"has_variable", core_has_variable, METH_O,
-     "has_variable($module, name, /)\n--\n\nReturn True if the environment has a variable."},
-    {"fail_allocation", core_fail_allocation, METH_O,
-     "fail_allocation($module, n, /)\n--\n\n"
-     "For tests: make the core's n-th allocation from now on fail; 0 disables this. Return how "
-     "many allocations the previous request still had to wait for."},
-    {"built_in_function", built_in_function, METH_O,
-     "built_in_function($module, name, /)\n--\n\n"
-     "Return a global function that every program has, or None."},
-    {"built_in_names", built_in_names, METH_NOARGS,
-     "built_in_names($module, /)\n--\n\n"
-     "Return the names of the global functions that every program has."},
-    {"vm_builtin_names", vm_builtin_names, METH_NOARGS,
-     "vm_builtin_names($module, /)\n--\n\n"
-     "Return the names of the built-in functions of every virtual machine."},
+    {"handle_at", handle_at, METH_VARARGS, NULL},
+    {"handle_belongs", handle_belongs, METH_VARARGS, NULL},
+    {"handle_new", (PyCFunction)(void (*)(void))handle_new, METH_FASTCALL, NULL},
+    {"handle_allocate", handle_allocate, METH_VARARGS, NULL},
+    {"report_unraisable", handle_report, METH_VARARGS, NULL},
+    {"c_value", handle_value, METH_VARARGS, NULL},
+    {"c_type_of", handle_type_of, METH_O, NULL},
+    {"handle_types_match", handle_types_match, METH_VARARGS, NULL},
+    {"c_types", handle_types, METH_O, NULL},
+    {"buffer_address", buffer_address, METH_O, NULL},
+    {"memory_at", address_view, METH_VARARGS, NULL},
+    {"crc32", core_crc32, METH_O, NULL},
+    {"parse_blob", core_parse_blob, METH_VARARGS, NULL},
+    {"prove", core_prove, METH_O, NULL},
+    {"json_count", core_json_count, METH_O, NULL},
+    {"weights_dtypes", core_weights_dtypes, METH_NOARGS, NULL},
+    {"copy_range", core_copy_range, METH_VARARGS, NULL},
+    {"reserve", core_reserve, METH_VARARGS, NULL},
+    {"has_driver", has_driver, METH_O, NULL},
+    {"cuda_images", core_cuda_images, METH_O, NULL},
+    {"left_out_hint", core_left_out_hint, METH_VARARGS, NULL},
+    {"is_provided", core_is_provided, METH_O, NULL},
+    {"tree_changed", core_tree_changed, METH_NOARGS, NULL},
+    {"empty", core_empty, METH_VARARGS, NULL},
+    {"from_dlpack", core_from_dlpack, METH_O, NULL},
+    {"has_variable", core_has_variable, METH_O, NULL},
+    {"fail_allocation", core_fail_allocation, METH_O, NULL},
+    {"built_in_function", built_in_function, METH_O, NULL},
+    {"built_in_names", built_in_names, METH_NOARGS, NULL},
+    {"vm_builtin_names", vm_builtin_names, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -184,10 +129,9 @@ static PyMethodDef core_methods[] = {
  * with a separate GIL. This function refuses subinterpreters that share it. */
 static int refuse_subinterpreter(void) {
   if (PyInterpreterState_Get() == PyInterpreterState_Main()) return 0;
-  PyErr_SetString(PyExc_ImportError,
-                  "runtime._core: expected the main interpreter, found a subinterpreter; load "
-                  "libraries in the main interpreter or in a separate process");
-  return -1;
+  return raise_format(PyExc_ImportError,
+                      "runtime._core: expected the main interpreter, found a subinterpreter; load "
+                      "libraries in the main interpreter or in a separate process");
 }
 
 static int core_exec(PyObject *module) {

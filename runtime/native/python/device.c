@@ -79,11 +79,10 @@ static int parse_kind(PyObject *kind, DLDevice *device, int *has_index) {
   }
   if (PyIndex_Check(kind) && !PyBool_Check(kind))
     return PyArg_Parse(kind, "i", &device->device_type) ? 0 : -1;
-  PyErr_Format(PyExc_TypeError,
-               "device, expected a str like 'opencl:0', a DLDeviceType or a "
-               "Device, found %s",
-               Py_TYPE(kind)->tp_name);
-  return -1;
+  return raise_format(PyExc_TypeError,
+                      "device, expected a str like 'opencl:0', a DLDeviceType or a "
+                      "Device, found %s",
+                      Py_TYPE(kind)->tp_name);
 }
 
 int device_from_object(PyObject *object, DLDevice *device) {

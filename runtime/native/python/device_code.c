@@ -28,8 +28,7 @@ static int take_data(DeviceCode *self, const struct kernel_driver *driver, const
     return -1;
   self->module = kernel_module_new(driver, fmt, bytes->buf, (size_t)bytes->len);
   if (self->module != NULL) return 0;
-  raise_no_memory();
-  return -1;
+  return as_status(raise_no_memory());
 }
 
 static PyObject *device_code_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
@@ -104,10 +103,7 @@ static int fill_signature(const struct request *request, struct kernel_signature
   signature->name = heap_copy_text(PyBytes_AS_STRING(name));
   Py_DECREF(name);
   signature->code_name = heap_copy_text(request->code_name);
-  if (signature->name == NULL || signature->code_name == NULL) {
-    raise_no_memory();
-    return -1;
-  }
+  if (signature->name == NULL || signature->code_name == NULL) return as_status(raise_no_memory());
   uint64_t count = raised_count();
   int status = kernel_signature_set(signature, types, (int)PyTuple_GET_SIZE(request->arg_types),
                                     tags, (int)PyTuple_GET_SIZE(request->tags));
@@ -194,15 +190,12 @@ PyObject *core_cuda_images(PyObject *Py_UNUSED(module), PyObject *data) {
 }
 
 static PyMethodDef device_code_methods[] = {
-    {"function", (PyCFunction)device_code_function, METH_VARARGS,
-     "function($self, name, code_name, arg_types, launch_param_tags, facts, owner, /)\n--\n\n"
-     "Return the kernel as a Function that keeps `owner` alive."},
+    {"function", (PyCFunction)device_code_function, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 PyTypeObject DeviceCode_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.DeviceCode",
-    .tp_doc = "The code of a device module; built for a device at the first launch on it.",
     .tp_basicsize = sizeof(DeviceCode),
     .tp_new = device_code_new,
     .tp_dealloc = (destructor)device_code_dealloc,

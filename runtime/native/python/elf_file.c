@@ -28,8 +28,7 @@ static int check_path(ElfFile *self, PyObject *path, uint16_t machine) {
   status = checked_file_open(PyBytes_AS_STRING(path), machine, &self->file, &error);
   Py_END_ALLOW_THREADS
   if (status == 0) return 0;
-  raise_load_error(self->path, error.reason, "%s", error.message);
-  return -1;
+  return as_status(raise_load_error(self->path, error.reason, "%s", error.message));
 }
 
 static int parse_machine(PyObject *argument, uint16_t *machine) {
@@ -39,8 +38,7 @@ static int parse_machine(PyObject *argument, uint16_t *machine) {
   if (number == -1 && PyErr_Occurred()) return -1;
   *machine = (uint16_t)number;
   if (number == *machine) return 0;
-  PyErr_Format(PyExc_ValueError, "machine, expected 0 to 65535, found %ld", number);
-  return -1;
+  return raise_format(PyExc_ValueError, "machine, expected 0 to 65535, found %ld", number);
 }
 
 static PyObject *elf_file_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
@@ -239,48 +237,27 @@ static PyObject *elf_file_machine(ElfFile *self, void *Py_UNUSED(closure)) {
 }
 
 static PyMethodDef elf_file_methods[] = {
-    {"symbol", (PyCFunction)elf_file_symbol, METH_O,
-     "symbol($self, name, /)\n--\n\n"
-     "Return the (file offset, nbytes) of a defined symbol, or None."},
-    {"data", (PyCFunction)elf_file_data, METH_O,
-     "data($self, symbol, /)\n--\n\n"
-     "As symbol, but raise LibraryLoadError if a load could not read the data."},
-    {"is_separate", (PyCFunction)elf_file_is_separate, METH_O,
-     "is_separate($self, symbol, /)\n--\n\n"
-     "Return True if only the name of a data symbol refers to its segment."},
-    {"view", (PyCFunction)elf_file_view, METH_O,
-     "view($self, symbol, /)\n--\n\n"
-     "Return the read-only bytes of a data symbol in the file, or None."},
-    {"symbols", (PyCFunction)elf_file_symbols, METH_O,
-     "symbols($self, prefix, /)\n--\n\n"
-     "Return the names of the functions and data that begin with the prefix."},
-    {"checksums", (PyCFunction)elf_file_checksums, METH_O,
-     "checksums($self, symbol, /)\n--\n\n"
-     "Verify the list at this symbol; return the CRC-32 of the blob's structure, or None."},
-    {"check_cpu", (PyCFunction)elf_file_check_cpu, METH_NOARGS,
-     "check_cpu($self, /)\n--\n\n"
-     "Raise LibraryLoadError if this processor lacks the lowest CPU level, or that of DSO_CPU."},
-    {"open_needed", (PyCFunction)elf_file_open_needed, METH_VARARGS,
-     "open_needed($self, folder, opens_all, open, /)\n--\n\n"
-     "Have the libraries opened that the file needs outside of the system's folders."},
-    {"dynamic_names", (PyCFunction)elf_file_dynamic_names, METH_O,
-     "dynamic_names($self, tag, /)\n--\n\n"
-     "Return the texts of DT_NEEDED, DT_SONAME, DT_RPATH or DT_RUNPATH, in order."},
-    {"unbound", (PyCFunction)elf_file_unbound, METH_NOARGS,
-     "unbound($self, /)\n--\n\n"
-     "Return the names of the undefined symbols that are neither weak nor have a version."},
+    {"symbol", (PyCFunction)elf_file_symbol, METH_O, NULL},
+    {"data", (PyCFunction)elf_file_data, METH_O, NULL},
+    {"is_separate", (PyCFunction)elf_file_is_separate, METH_O, NULL},
+    {"view", (PyCFunction)elf_file_view, METH_O, NULL},
+    {"symbols", (PyCFunction)elf_file_symbols, METH_O, NULL},
+    {"checksums", (PyCFunction)elf_file_checksums, METH_O, NULL},
+    {"check_cpu", (PyCFunction)elf_file_check_cpu, METH_NOARGS, NULL},
+    {"open_needed", (PyCFunction)elf_file_open_needed, METH_VARARGS, NULL},
+    {"dynamic_names", (PyCFunction)elf_file_dynamic_names, METH_O, NULL},
+    {"unbound", (PyCFunction)elf_file_unbound, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef elf_file_getset[] = {
-    {"machine", (getter)elf_file_machine, NULL, "The e_machine number.", NULL},
-    {"path", (getter)elf_file_path, NULL, "The file, as it was given.", NULL},
+    {"machine", (getter)elf_file_machine, NULL, NULL, NULL},
+    {"path", (getter)elf_file_path, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 PyTypeObject ElfFile_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.ElfFile",
-    .tp_doc = "A statically checked shared object on disk, which is not loaded.",
     .tp_basicsize = sizeof(ElfFile),
     .tp_new = elf_file_new,
     .tp_dealloc = (destructor)elf_file_dealloc,

@@ -192,6 +192,14 @@ static PyObject *raise_kind(const char *kind, const char *message, Py_ssize_t le
   return NULL;
 }
 
+int raise_format(PyObject *class, const char *format, ...) {
+  va_list values;
+  va_start(values, format);
+  PyErr_FormatV(class, format, values);
+  va_end(values);
+  return -1;
+}
+
 void *raise_no_memory(void) {
   static const char message[] = "not enough memory for an operation of the native core";
   return raise_kind("OutOfMemoryError", message, sizeof message - 1);

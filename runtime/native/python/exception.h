@@ -18,6 +18,15 @@ void exception_set(PyObject *value);
 /* Raise runtime.error.OutOfMemoryError and return NULL. Raises MemoryError if it cannot be made. */
 void *raise_no_memory(void);
 
+/* PyErr_Format for functions that return a status. Always returns -1. */
+int raise_format(PyObject *class, const char *format, ...);
+
+/* -1 after a function that raises and returns NULL: `return as_status(raise_no_memory());`. */
+static inline int as_status(const void *raised) {
+  (void)raised;
+  return -1;
+}
+
 /* Make an exception of runtime.error: class(text, **facts). Takes over both references; NULL with an
  * exception set, also if one of them is NULL. */
 PyObject *error_new(const char *class_name, PyObject *text, PyObject *facts);

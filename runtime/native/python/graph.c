@@ -208,10 +208,9 @@ static enum access access_of(const void *declared, int32_t index) {
 
 static int take_devices(PyObject *list, DLDevice *devices) {
   Py_ssize_t count = PyList_GET_SIZE(list);
-  if (count > MOST_DEVICES) {
-    PyErr_Format(PyExc_ValueError, "expected at most %d devices, found %zd", MOST_DEVICES, count);
-    return -1;
-  }
+  if (count > MOST_DEVICES)
+    return raise_format(PyExc_ValueError, "expected at most %d devices, found %zd", MOST_DEVICES,
+                        count);
   for (Py_ssize_t i = 0; i < count; i++)
     if (device_from_object(PyList_GET_ITEM(list, i), &devices[i]) != 0) return -1;
   return (int)count;
@@ -270,8 +269,7 @@ static int invoke(Graph *self, dso_safe_call call, const char *name, const dso_a
 
 static int check_bound(const Graph *self) {
   if (self->executor != NULL) return 0;
-  PyErr_SetString(PyExc_RuntimeError, "the graph is not bound");
-  return -1;
+  return raise_format(PyExc_RuntimeError, "the graph is not bound");
 }
 
 static PyObject *graph_call(Graph *self, PyObject *const *args, Py_ssize_t count) {
@@ -401,30 +399,22 @@ static void graph_dealloc(Graph *self) {
 }
 
 static PyGetSetDef graph_getset[] = {
-    {"inputs", (getter)get_inputs, NULL, "The names of the inputs, by index.", NULL},
-    {"functions", (getter)get_functions, NULL, "The names of the operators' functions.", NULL},
-    {"devices", (getter)get_devices, NULL, "The devices of arrays, without the CPU.", NULL},
+    {"inputs", (getter)get_inputs, NULL, NULL, NULL},
+    {"functions", (getter)get_functions, NULL, NULL, NULL},
+    {"devices", (getter)get_devices, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyMethodDef graph_methods[] = {
-    {"set_params", (PyCFunction)graph_set_params, METH_VARARGS,
-     "set_params($self, params, where, /)\n--\n\n"
-     "Check parameters, a dict of Tensors; set them if the graph is bound."},
-    {"bind", (PyCFunction)graph_bind, METH_VARARGS,
-     "bind($self, find, devices, /)\n--\n\n"
-     "Allocate the arrays; ``find(name)`` returns an operator, or None."},
-    {"call", (PyCFunction)(void (*)(void))graph_call, METH_FASTCALL,
-     "call($self, name, /, *args)\n--\n\nCall a function of the bound graph."},
-    {"time", (PyCFunction)graph_time, METH_O,
-     "time($self, rounds, /)\n--\n\n"
-     "Run the graph; return name, function and mean seconds of each operator."},
+    {"set_params", (PyCFunction)graph_set_params, METH_VARARGS, NULL},
+    {"bind", (PyCFunction)graph_bind, METH_VARARGS, NULL},
+    {"call", (PyCFunction)(void (*)(void))graph_call, METH_FASTCALL, NULL},
+    {"time", (PyCFunction)graph_time, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 PyTypeObject Graph_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.Graph",
-    .tp_doc = "A checked graph of operators; bound to functions and memory it can run.",
     .tp_basicsize = sizeof(Graph),
     .tp_new = graph_new,
     .tp_traverse = (traverseproc)graph_traverse,

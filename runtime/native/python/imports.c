@@ -134,8 +134,7 @@ static dso_object *cache_function(struct context *context, const char *name, PyO
   callback_keep(function, provider); /* so that no other provider gets this address */
   if (import_cache_add(&context->import_cache, name, provider, version, function) == 0)
     return function;
-  raise_no_memory();
-  return NULL;
+  return raise_no_memory();
 }
 
 static dso_object *look_up(struct context *context, const char *name) {

@@ -36,10 +36,8 @@ static int open_path(Library *self, const char *path) {
   status = spelling_has_token(path) ? open_by_descriptor(self, path, &error)
                                     : loaded_open(&self->loaded, path, &error);
   Py_END_ALLOW_THREADS
-  if (status != 0) {
-    raise_load_error(self->path, error.reason, "%s", error.message);
-    return -1;
-  }
+  if (status != 0)
+    return as_status(raise_load_error(self->path, error.reason, "%s", error.message));
   self->is_open = 1;
   return 0;
 }
@@ -224,49 +222,30 @@ static PyObject *library_repr(Library *self) {
 }
 
 static PyMethodDef library_methods[] = {
-    {"data", (PyCFunction)library_data, METH_O,
-     "data($self, symbol, /)\n--\n\nReturn the read-only bytes of a data symbol, or None."},
-    {"symbols", (PyCFunction)library_symbols, METH_O,
-     "symbols($self, prefix, /)\n--\n\n"
-     "Return the names of the functions and data of this object that begin with `prefix`."},
-    {"function", (PyCFunction)(void (*)(void))library_function, METH_FASTCALL,
-     "function($self, name, owner, /)\n--\n\nReturn the function of this name, or None."},
-    {"has_code", (PyCFunction)library_has_code, METH_O,
-     "has_code($self, name, /)\n--\n\n"
-     "Return True if this object defines a function of this name, whatever its C type."},
-    {"address", (PyCFunction)library_address, METH_O,
-     "address($self, name, /)\n--\n\n"
-     "Return the address of a function of this object, whatever its C type, or None."},
-    {"call_for", (PyCFunction)library_call_for, METH_O,
-     "call_for($self, library, /)\n--\n\n"
-     "Keep the library whose code this one calls; handles of both are of one library."},
-    {"declare_packed", (PyCFunction)library_declare_packed, METH_O,
-     "declare_packed($self, name, /)\n--\n\n"
-     "Declare a function a packed C function; return False if there is no such function."},
-    {"map_pieces", (PyCFunction)library_map_pieces, METH_VARARGS,
-     "map_pieces($self, descriptor, offset, nbytes, piece_nbytes, verify, /)\n--\n\n"
-     "Map bytes of another file over the bytes at the same offset; `verify` accepts them first."},
-    {"bind", (PyCFunction)library_bind, METH_O,
-     "bind($self, module, /)\n--\n\nLet the library's code call the module's imports."},
+    {"data", (PyCFunction)library_data, METH_O, NULL},
+    {"symbols", (PyCFunction)library_symbols, METH_O, NULL},
+    {"function", (PyCFunction)(void (*)(void))library_function, METH_FASTCALL, NULL},
+    {"has_code", (PyCFunction)library_has_code, METH_O, NULL},
+    {"address", (PyCFunction)library_address, METH_O, NULL},
+    {"call_for", (PyCFunction)library_call_for, METH_O, NULL},
+    {"declare_packed", (PyCFunction)library_declare_packed, METH_O, NULL},
+    {"map_pieces", (PyCFunction)library_map_pieces, METH_VARARGS, NULL},
+    {"bind", (PyCFunction)library_bind, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef library_getset[] = {
-    {"path", (getter)library_path, NULL, "The absolute path, or the name given instead.", NULL},
-    {"descriptor", (getter)library_descriptor, NULL,
-     "The descriptor of a file that was made from bytes, else -1.", NULL},
-    {"pieces", (getter)library_pieces, NULL, "The (file offset, bytes) of map_pieces, or None.",
-     NULL},
-    {"structure", (getter)library_structure, NULL,
-     "The CRC-32 of the blob's structure, or None if the library lists none.", NULL},
-    {"key", (getter)library_key, NULL, "The file's (device, inode, size, mtime in ns).", NULL},
-    {"ctime_ns", (getter)library_ctime, NULL, "The ctime of the file at the load.", NULL},
+    {"path", (getter)library_path, NULL, NULL, NULL},
+    {"descriptor", (getter)library_descriptor, NULL, NULL, NULL},
+    {"pieces", (getter)library_pieces, NULL, NULL, NULL},
+    {"structure", (getter)library_structure, NULL, NULL, NULL},
+    {"key", (getter)library_key, NULL, NULL, NULL},
+    {"ctime_ns", (getter)library_ctime, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 PyTypeObject Library_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.Library",
-    .tp_doc = "One open shared object; closed when the last reference is dropped.",
     .tp_basicsize = sizeof(Library),
     .tp_new = library_new,
     .tp_traverse = (traverseproc)library_traverse,

@@ -26,8 +26,8 @@ static int find_facts(const Library *self, PyObject *name, const uint8_t **text,
   const char *wrong = loaded_data(&self->loaded, &symbol, text);
   *nbytes = (size_t)symbol.size;
   if (wrong == NULL) return 1;
-  raise_symbol_error(self->path, "malformed", "__packer_fn_", name, symbol.value, wrong);
-  return -1;
+  return as_status(
+      raise_symbol_error(self->path, "malformed", "__packer_fn_", name, symbol.value, wrong));
 }
 
 static struct callee *make_callee(const Library *self, PyObject *name, const uint8_t *text,
@@ -47,8 +47,7 @@ static int find_code(const Library *self, const char *prefix, PyObject *name,
   if (found <= 0) return found;
   const char *wrong = loaded_code(&self->loaded, &symbol, code);
   if (wrong == NULL) return 1;
-  raise_symbol_error(self->path, "malformed", prefix, name, symbol.value, wrong);
-  return -1;
+  return as_status(raise_symbol_error(self->path, "malformed", prefix, name, symbol.value, wrong));
 }
 
 /* ---- The three ways to find a function. Each returns a new callee, or NULL. It sets an exception

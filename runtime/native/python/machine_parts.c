@@ -14,20 +14,15 @@
 
 static int shape_constant(PyObject *value, dso_any *made) {
   int64_t dims[TENSOR_MAX_DIMS];
-  if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) > TENSOR_MAX_DIMS) {
-    PyErr_Format(PyExc_TypeError, "constants: shape, expected a tuple of at most %d extents",
-                 TENSOR_MAX_DIMS);
-    return -1;
-  }
+  if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) > TENSOR_MAX_DIMS)
+    return raise_format(PyExc_TypeError, "constants: shape, expected a tuple of at most %d extents",
+                        TENSOR_MAX_DIMS);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++) {
     dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(value, i));
     if (dims[i] == -1 && PyErr_Occurred()) return -1;
   }
   dso_object *shape = shape_object_new((size_t)PyTuple_GET_SIZE(value), dims);
-  if (shape == NULL) {
-    raise_no_memory();
-    return -1;
-  }
+  if (shape == NULL) return as_status(raise_no_memory());
   *made = any_of_object(shape);
   return 0;
 }
@@ -59,10 +54,7 @@ static int copy_unaligned(PyObject *value, dso_any *made) {
     return 0;
   dso_object *copy = tensor_object_new(self->tensor.device, self->tensor.dtype, self->tensor.ndim,
                                        self->tensor.shape);
-  if (copy == NULL) {
-    raise_no_memory();
-    return -1;
-  }
+  if (copy == NULL) return as_status(raise_no_memory());
   Py_BEGIN_ALLOW_THREADS /* the list of constants keeps the source */
   memcpy(((dso_tensor_object *)(void *)copy)->tensor.data, self->source.buf, (size_t)self->nbytes);
   segment_give_back(self->source.buf, (size_t)self->nbytes);
@@ -152,10 +144,8 @@ int machine_parts_make(struct machine_parts *parts, const struct machine_lists *
   parts->constants = PyMem_New(dso_any, (size_t)PyList_GET_SIZE(constants) + 1);
   parts->weights = PyMem_New(dso_any, (size_t)PyList_GET_SIZE(weights) + 1);
   parts->callees = PyMem_New(dso_object *, (size_t)PyList_GET_SIZE(callees) + 1);
-  if (parts->constants == NULL || parts->weights == NULL || parts->callees == NULL) {
-    raise_no_memory();
-    return -1;
-  }
+  if (parts->constants == NULL || parts->weights == NULL || parts->callees == NULL)
+    return as_status(raise_no_memory());
   parts->num_constants = make_constants(constants, parts->constants);
   if (parts->num_constants < PyList_GET_SIZE(constants)) return -1;
   parts->num_weights = make_weights(weights, parts->weights);

@@ -36,10 +36,7 @@ static void python_module_delete(void *object, int flags) {
 
 static dso_object *python_module_new(PyObject *module, int carries_imports) {
   struct python_module *self = object_new(sizeof *self, DSO_MODULE, python_module_delete);
-  if (self == NULL) {
-    (void)raised_format("OutOfMemoryError", "no memory for a module");
-    return NULL;
-  }
+  if (self == NULL) return raised_null("OutOfMemoryError", "no memory for a module");
   self->module = Py_XNewRef(module);
   self->carries_imports = carries_imports;
   return &self->object;

@@ -9,6 +9,7 @@
 
 #include "abi/text.h"
 #include "blob/blob.h"
+#include "python/exception.h"
 #include "python/payload.h"
 #include "python/proof.h"
 
@@ -21,8 +22,7 @@ static PyObject *refuse(const Reader *self) { return payload_refused(self->path)
 static int find_dialect(const char *name) {
   for (int i = 0; i < 2; i++)
     if (strcmp(name, dialects[i]) == 0) return i;
-  PyErr_Format(PyExc_ValueError, "dialect '%s' is not known; known: tvm, tvm-ffi", name);
-  return -1;
+  return raise_format(PyExc_ValueError, "dialect '%s' is not known; known: tvm, tvm-ffi", name);
 }
 
 static int is_bytes_view(PyObject *data) {
@@ -230,10 +230,8 @@ static PyObject *read_sized(Reader *self, PyObject *Py_UNUSED(none)) {
 /* Read a count of elements. Returns -1 with an exception set. */
 static Py_ssize_t take_count(Reader *self, Py_ssize_t min_nbytes, unsigned long long most) {
   size_t count;
-  if (min_nbytes < 1) {
-    PyErr_Format(PyExc_ValueError, "min_nbytes: %zd, expected at least 1", min_nbytes);
-    return -1;
-  }
+  if (min_nbytes < 1)
+    return raise_format(PyExc_ValueError, "min_nbytes: %zd, expected at least 1", min_nbytes);
   if (reader_count(&self->reader, (size_t)min_nbytes, most, &count) == 0) return (Py_ssize_t)count;
   (void)refuse(self);
   return -1;
@@ -344,8 +342,7 @@ static int set_offset(Reader *self, PyObject *value, void *Py_UNUSED(closure)) {
     self->reader.offset = offset;
     return 0;
   }
-  PyErr_Format(PyExc_ValueError, "offset: expected at most %zu", self->reader.end);
-  return -1;
+  return raise_format(PyExc_ValueError, "offset: expected at most %zu", self->reader.end);
 }
 
 static PyObject *get_last_entry(Reader *self, void *Py_UNUSED(closure)) {

@@ -94,24 +94,19 @@ static PyObject *session_rows(Session *self, void *Py_UNUSED(closure)) {
 }
 
 static PyMethodDef session_methods[] = {
-    {"function", (PyCFunction)session_function, METH_VARARGS,
-     "function($self, machine, name, params, owner, /)\n--\n\n"
-     "Return a function of a machine that uses the session and keeps `owner` alive, or None."},
-    {"fork", (PyCFunction)session_fork_of, METH_NOARGS,
-     "fork($self, /)\n--\n\nReturn a session with the same state."},
-    {"reset", (PyCFunction)session_forget, METH_NOARGS,
-     "reset($self, /)\n--\n\nForget the state, and keep its memory."},
+    {"function", (PyCFunction)session_function, METH_VARARGS, NULL},
+    {"fork", (PyCFunction)session_fork_of, METH_NOARGS, NULL},
+    {"reset", (PyCFunction)session_forget, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef session_getset[] = {
-    {"length", (getter)session_rows, NULL, "The rows that calls appended.", NULL},
+    {"length", (getter)session_rows, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 PyTypeObject Session_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.Session",
-    .tp_doc = "The state of a model, from call to call.",
     .tp_basicsize = sizeof(Session),
     .tp_new = session_make,
     .tp_dealloc = (destructor)session_dealloc,

@@ -89,10 +89,7 @@ static PyObject *system_library_data(SystemLibrary *self, PyObject *name) {
   const char *text = PyUnicode_AsUTF8(name);
   if (text == NULL) return NULL;
   const char *wrong = registered_data(text, &symbol, &nbytes);
-  if (wrong != NULL) {
-    raise_load_error(self->path, "blob", "%U %s", name, wrong);
-    return NULL;
-  }
+  if (wrong != NULL) return raise_load_error(self->path, "blob", "%U %s", name, wrong);
   return span_view((PyObject *)self, symbol.address, (Py_ssize_t)nbytes, 1);
 }
 
@@ -205,29 +202,21 @@ static PyObject *system_library_path(SystemLibrary *self, void *Py_UNUSED(closur
 }
 
 static PyMethodDef system_library_methods[] = {
-    {"data", (PyCFunction)system_library_data, METH_O,
-     "data($self, symbol, /)\n--\n\nReturn the read-only bytes of a blob or text, or None."},
-    {"symbols", (PyCFunction)system_library_symbols, METH_O,
-     "symbols($self, start, /)\n--\n\n"
-     "Return the names that begin with `start` and the library's prefix, without the prefix."},
-    {"function", (PyCFunction)(void (*)(void))system_library_function, METH_FASTCALL,
-     "function($self, name, owner, /)\n--\n\nReturn the function of this name, or None."},
-    {"bind", (PyCFunction)system_library_bind, METH_O,
-     "bind($self, module, /)\n--\n\nLet the models' code call the module's imports."},
+    {"data", (PyCFunction)system_library_data, METH_O, NULL},
+    {"symbols", (PyCFunction)system_library_symbols, METH_O, NULL},
+    {"function", (PyCFunction)(void (*)(void))system_library_function, METH_FASTCALL, NULL},
+    {"bind", (PyCFunction)system_library_bind, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef system_library_getset[] = {
-    {"structure", (getter)system_library_structure, NULL,
-     "The CRC-32 of the blob's structure, or None; verifies everything that the models list.",
-     NULL},
-    {"path", (getter)system_library_path, NULL, "The name that messages show.", NULL},
+    {"structure", (getter)system_library_structure, NULL, NULL, NULL},
+    {"path", (getter)system_library_path, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 PyTypeObject SystemLibrary_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.SystemLibrary",
-    .tp_doc = "The symbols that statically linked models with one prefix registered.",
     .tp_basicsize = sizeof(SystemLibrary),
     .tp_new = system_library_new,
     .tp_dealloc = (destructor)system_library_dealloc,

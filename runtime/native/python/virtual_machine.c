@@ -42,12 +42,12 @@ static int check_counts(const Bytecode *bytecode, const struct machine_lists *li
   if (num_constants == bytecode->code.num_constants && num_weights == num_constants &&
       num_callees == bytecode->code.num_functions)
     return 0;
-  PyErr_Format(PyExc_ValueError,
-               "VirtualMachine: expected %zu constants and weights and %zu callees, found %zu, %zu "
-               "and %zu",
-               bytecode->code.num_constants, bytecode->code.num_functions, num_constants,
-               num_weights, num_callees);
-  return -1;
+  return raise_format(
+      PyExc_ValueError,
+      "VirtualMachine: expected %zu constants and weights and %zu callees, found %zu, %zu "
+      "and %zu",
+      bytecode->code.num_constants, bytecode->code.num_functions, num_constants, num_weights,
+      num_callees);
 }
 
 static PyObject *machine_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
@@ -182,23 +182,15 @@ static PyObject *machine_set_instrument(VirtualMachine *self, PyObject *instrume
 }
 
 static PyMethodDef machine_methods[] = {
-    {"set_instrument", (PyCFunction)machine_set_instrument, METH_O,
-     "set_instrument($self, instrument, /)\n--\n\n"
-     "Let later calls run a function before and after each function that the code calls; or None."},
-    {"measure", (PyCFunction)machine_measure, METH_NOARGS,
-     "measure($self, /)\n--\n\nLet later calls measure each function that the code calls."},
-    {"costs", (PyCFunction)machine_costs, METH_NOARGS,
-     "costs($self, /)\n--\n\n"
-     "The calls so far: (function, called function, calls, nanoseconds), by instruction."},
-    {"function", (PyCFunction)machine_function, METH_VARARGS,
-     "function($self, name, params, owner, /)\n--\n\n"
-     "Return a function of the bytecode, which keeps `owner` alive, or None."},
+    {"set_instrument", (PyCFunction)machine_set_instrument, METH_O, NULL},
+    {"measure", (PyCFunction)machine_measure, METH_NOARGS, NULL},
+    {"costs", (PyCFunction)machine_costs, METH_NOARGS, NULL},
+    {"function", (PyCFunction)machine_function, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 PyTypeObject VirtualMachine_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.VirtualMachine",
-    .tp_doc = "Bytecode bound to constants, functions and devices.",
     .tp_basicsize = sizeof(VirtualMachine),
     .tp_new = machine_new,
     .tp_dealloc = (destructor)machine_dealloc,

@@ -20,8 +20,7 @@ void barrier_end_task(struct fork_join *group) {
 /* The launch fails even if the task ignores the barrier's status. */
 static int fail(struct fork_join *group, const char *text) {
   fork_join_fail(group, fork_join_error("RuntimeError", text));
-  raised_set("RuntimeError", text);
-  return -1;
+  return raised_format("RuntimeError", "%s", text);
 }
 
 static int refuse(struct fork_join *group) {

@@ -149,11 +149,9 @@ static int end(struct fork_join *group) {
 }
 
 static int refuse(int num_task) {
-  char text[96];
-  snprintf(text, sizeof text,
-           "parallel launch: expected at least 0 tasks (0: one per thread), found %d", num_task);
-  raised_set("ValueError", text);
-  return -1;
+  return raised_format("ValueError",
+                       "parallel launch: expected at least 0 tasks (0: one per thread), found %d",
+                       num_task);
 }
 
 int parallel_launch(dso_parallel_task task, void *data, int num_task) {

@@ -22,8 +22,7 @@ struct kept *kept_new(struct span name, dso_any value) {
   struct kept *self = heap_new(sizeof *self + name.size + 1);
   if (self == NULL) {
     any_release(&value);
-    raised_set("OutOfMemoryError", "no memory to keep a value");
-    return NULL;
+    return raised_null("OutOfMemoryError", "no memory to keep a value");
   }
   *self = (struct kept){.value = value, .nbytes = name.size};
   if (name.size > 0) memcpy(self->name, name.data, name.size);

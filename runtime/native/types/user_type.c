@@ -42,8 +42,7 @@ static dso_function *wrap(dso_module *module, dso_function *inner) {
   struct wrapped *self = object_new(sizeof *self, DSO_FUNCTION, delete_wrapped);
   if (self == NULL) {
     dso_function_release(inner);
-    (void)raised_format("OutOfMemoryError", "no memory for a function");
-    return NULL;
+    return raised_null("OutOfMemoryError", "no memory for a function");
   }
   self->function.safe_call = call_wrapped;
   self->inner = inner;

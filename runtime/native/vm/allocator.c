@@ -138,10 +138,7 @@ struct vm_allocator *vm_allocator_new(DLDevice device) {
   const struct device_api *api = device_api(device.device_type);
   if (api == NULL || api->check(device.device_id) != 0) return NULL;
   struct vm_allocator *allocator = heap_new_zeroed(1, sizeof *allocator);
-  if (allocator == NULL) {
-    raised_set("OutOfMemoryError", "no memory for an allocator");
-    return NULL;
-  }
+  if (allocator == NULL) return raised_null("OutOfMemoryError", "no memory for an allocator");
   allocator->references = 1;
   allocator->device = device;
   allocator->api = api;
@@ -205,10 +202,7 @@ static int alloc_data(struct vm_allocator *allocator, size_t nbytes, void **data
 
 static struct vm_storage *make(struct vm_allocator *allocator, size_t capacity) {
   struct vm_storage *piece = object_new_unset(sizeof *piece, DSO_OBJECT, delete_storage);
-  if (piece == NULL) {
-    raised_set("OutOfMemoryError", "no memory for a storage object");
-    return NULL;
-  }
+  if (piece == NULL) return raised_null("OutOfMemoryError", "no memory for a storage object");
   piece->allocator = allocator;
   piece->capacity = capacity;
   if (alloc_data(allocator, capacity, &piece->data) == 0) return piece;

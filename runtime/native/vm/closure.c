@@ -58,10 +58,7 @@ static struct vm_closure *make(const struct vm_routine *routine, dso_function_ob
                                int32_t num_saved) {
   struct vm_closure *self =
       object_new(sizeof *self + (size_t)num_saved * sizeof(dso_any), DSO_FUNCTION, delete_closure);
-  if (self == NULL) {
-    raised_set("OutOfMemoryError", "no memory for a closure");
-    return NULL;
-  }
+  if (self == NULL) return raised_null("OutOfMemoryError", "no memory for a closure");
   self->function.safe_call = call_closure;
   self->routine = routine;
   self->called = called;

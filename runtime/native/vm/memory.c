@@ -199,11 +199,10 @@ static struct vm_allocator *allocator_of(const struct vm *vm, int64_t device_typ
     if (device.device_type == device_type && device.device_id == device_id)
       return vm->allocators[i];
   }
-  raised_format("DeviceError",
-                "the code uses device type %" PRId64 ", id %" PRId64
-                ", which is not a device of the machine; pass it to VirtualMachine",
-                device_type, device_id);
-  return NULL;
+  return raised_null("DeviceError",
+                     "the code uses device type %" PRId64 ", id %" PRId64
+                     ", which is not a device of the machine; pass it to VirtualMachine",
+                     device_type, device_id);
 }
 
 /* Tensor, device type, device id, memory scope. */

@@ -6,8 +6,7 @@
 #include "abi/raised.h"
 
 static void *no_memory(void) {
-  raised_set("OutOfMemoryError", "no memory for an object of the virtual machine");
-  return NULL;
+  return raised_null("OutOfMemoryError", "no memory for an object of the virtual machine");
 }
 
 dso_object *shape_object_new(size_t ndim, const int64_t *dims) {

@@ -12,11 +12,10 @@ static int64_t place_in(const dso_any *args, int64_t most, const dso_any *contex
   char text[VM_CONTEXT_SIZE];
   int64_t index = args[1].v_int64, length = ((dso_array_object *)args[0].v_ptr)->size;
   if (index >= -length && index < length + most) return index < 0 ? index + length : index;
-  raised_format("IndexError",
-                "%sposition %" PRId64 " in a sequence of %" PRId64 " tensors, expected %" PRId64
-                " to %" PRId64,
-                vm_context(context, text), index, length, -length, length + most - 1);
-  return -1;
+  return raised_format("IndexError",
+                       "%sposition %" PRId64 " in a sequence of %" PRId64
+                       " tensors, expected %" PRId64 " to %" PRId64,
+                       vm_context(context, text), index, length, -length, length + most - 1);
 }
 
 static int is_indexed(const char *name, const dso_any *args) {

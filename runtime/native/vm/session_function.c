@@ -28,10 +28,7 @@ static void delete_function(void *object, int flags) {
 
 dso_object *vm_session_function(const struct vm_routine *routine, struct session *session) {
   struct session_function *self = object_new(sizeof *self, DSO_FUNCTION, delete_function);
-  if (self == NULL) {
-    raised_set("OutOfMemoryError", "no memory for a function");
-    return NULL;
-  }
+  if (self == NULL) return raised_null("OutOfMemoryError", "no memory for a function");
   self->function.safe_call = call;
   self->routine = routine;
   self->session = session;

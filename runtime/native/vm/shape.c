@@ -52,11 +52,10 @@ static int read_heap(const char *name, int number, const dso_any *value, struct 
 
 static int64_t *slot_of(const char *name, const struct heap *heap, int64_t index) {
   if (index >= 0 && index < heap->size) return &heap->numbers[index];
-  raised_format("IndexError",
-                "vm.builtin.%s: slot %" PRId64 " of the shape heap, expected less "
-                "than %" PRId64,
-                name, index, heap->size);
-  return NULL;
+  return raised_null("IndexError",
+                     "vm.builtin.%s: slot %" PRId64 " of the shape heap, expected less "
+                     "than %" PRId64,
+                     name, index, heap->size);
 }
 
 /* Context, number of slots: one for each symbolic extent of a function. */

@@ -14,10 +14,7 @@
 static int pass_complex(struct call_frame *frame, Py_ssize_t index, Py_complex number,
                         int is_typed) {
   dso_array_object *array = array_object_new(2);
-  if (array == NULL) {
-    raise_no_memory();
-    return -1;
-  }
+  if (array == NULL) return as_status(raise_no_memory());
   array->items[0] = (dso_any){.type_index = DSO_FLOAT, .v_float64 = number.real};
   if (is_typed) array->items[0].small_len = frame_mark_of(frame, index, DTYPE_FLOAT, 64);
   array->items[1] = (dso_any){.type_index = DSO_FLOAT, .v_float64 = number.imag};
@@ -127,10 +124,7 @@ static int argument_text(struct call_frame *frame, Py_ssize_t index, PyObject *o
   dso_object *copy =
       object_new_string(DSO_BYTES, PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
   Py_DECREF(bytes);
-  if (copy == NULL) {
-    raise_no_memory();
-    return -1;
-  }
+  if (copy == NULL) return as_status(raise_no_memory());
   frame_hold(frame, HOLD_OBJECT)->object = copy;
   return frame_pass(frame, index, DSO_BYTES, copy);
 }

@@ -158,9 +158,7 @@ static PyMemberDef type_members[] = {
 };
 
 static PyMethodDef type_methods[] = {
-    {"set_members", (PyCFunction)type_set_members, METH_VARARGS,
-     "set_members($self, members, own, /)\n--\n\n"
-     "Set the members, name -> (type, offset, bit, width); leave out attributes in `own`."},
+    {"set_members", (PyCFunction)type_set_members, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -14,8 +14,7 @@ int hold_more_dims(struct call_frame *frame, Py_ssize_t index, struct hold *hold
   frame->needs_release |= RELEASE;
   hold->more_dims = PyMem_New(int64_t, 2 * (size_t)ndim);
   if (hold->more_dims != NULL) return hold_set_dims(hold, hold->more_dims, ndim);
-  raise_no_memory();
-  return -1;
+  return as_status(raise_no_memory());
 }
 
 int hold_tensor(struct call_frame *frame, Py_ssize_t index, struct hold *hold,

@@ -86,17 +86,12 @@ static int call_with(const struct callback *self, const dso_any *args, int32_t c
 static int call_callable(void *handle, const dso_any *args, int32_t count, dso_any *result) {
   const struct callback *self = handle;
   PyObject *stack[STACK_ARGS + 1]; /* the first element is free for the vectorcall */
-  if (count < 0) {
-    PyErr_Format(PyExc_TypeError, "%R: number of arguments, expected at least 0, found %d",
-                 self->callable, (int)count);
-    return -1;
-  }
+  if (count < 0)
+    return raise_format(PyExc_TypeError, "%R: number of arguments, expected at least 0, found %d",
+                        self->callable, (int)count);
   if (count <= STACK_ARGS) return call_with(self, args, count, stack + 1, result);
   PyObject **heap = PyMem_New(PyObject *, (size_t)count + 1);
-  if (heap == NULL) {
-    raise_no_memory();
-    return -1;
-  }
+  if (heap == NULL) return as_status(raise_no_memory());
   int status = call_with(self, args, count, heap + 1, result);
   PyMem_Free(heap);
   return status;
@@ -105,8 +100,7 @@ static int call_callable(void *handle, const dso_any *args, int32_t count, dso_a
 /* ---- The GIL */
 
 static int refuse_call(void) {
-  raised_set("RuntimeError", "the Python interpreter is shutting down");
-  return -1;
+  return raised_format("RuntimeError", "the Python interpreter is shutting down");
 }
 
 struct gil {

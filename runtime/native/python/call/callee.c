@@ -70,10 +70,7 @@ static int make_lazy(struct callee *callee) {
   struct callee_lazy *lazy =
       PyMem_Calloc(1, sizeof *lazy + (size_t)facts->num_params * sizeof *lazy->kinds);
   callee->lazy = lazy;
-  if (lazy == NULL) {
-    raise_no_memory();
-    return -1;
-  }
+  if (lazy == NULL) return as_status(raise_no_memory());
   lazy->releases = -1;
   for (int i = 0; i < facts->num_params; i++) {
     lazy->kinds[i] = code_kind_name(facts->params[i].code);

@@ -17,15 +17,10 @@ static int handle_get_buffer(PyObject *object, Py_buffer *view, int flags) {
       PyErr_Format(PyExc_BufferError, "%R: expected a struct or numbers with a known layout", self);
     return -1;
   }
-  if ((flags & PyBUF_WRITABLE) && self->is_const) {
-    PyErr_Format(PyExc_BufferError, "%R: expected writable memory, found const", self);
-    return -1;
-  }
+  if ((flags & PyBUF_WRITABLE) && self->is_const)
+    return raise_format(PyExc_BufferError, "%R: expected writable memory, found const", self);
   Py_ssize_t *dims = PyMem_New(Py_ssize_t, 2 * (size_t)ndim + 1);
-  if (dims == NULL) {
-    raise_no_memory();
-    return -1;
-  }
+  if (dims == NULL) return as_status(raise_no_memory());
   int i = 0;
   for (CType *of = type; of != item; of = of->target, i++) {
     dims[i] = of->count;

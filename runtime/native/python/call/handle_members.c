@@ -28,8 +28,8 @@ int handle_set_type(Handle *self, const char *code) {
 
 static int require_open(const Handle *self) {
   if (!handle_is_closed(self)) return 0;
-  PyErr_Format(PyExc_ValueError, "%R: expected an open handle; its object was released", self);
-  return -1;
+  return raise_format(PyExc_ValueError, "%R: expected an open handle; its object was released",
+                      self);
 }
 
 /* Raise the error that names the members; `is_item` for h["name"]. */
@@ -71,22 +71,19 @@ int handle_setattro(PyObject *object, PyObject *name, PyObject *value) {
 /* ---- Items: members by name, and the items of arrays */
 
 /* Return the address of an item; `*type` becomes its type. NULL with an exception set. */
-static char *item_at(Handle *self, CType **type, PyObject *key) {
+static void *item_at(Handle *self, CType **type, PyObject *key) {
   CType *own = *type;
   Py_ssize_t count = own->how == C_ARRAY ? own->count : 1;
-  if (!PyIndex_Check(key)) {
-    PyErr_Format(PyExc_TypeError, "%R: expected an index%s, found %R", self,
-                 own->how == C_STRUCT ? " or the name of a member" : "", key);
-    return NULL;
-  }
+  if (!PyIndex_Check(key))
+    return PyErr_Format(PyExc_TypeError, "%R: expected an index%s, found %R", self,
+                        own->how == C_STRUCT ? " or the name of a member" : "", key);
   Py_ssize_t index = PyNumber_AsSsize_t(key, PyExc_IndexError);
   if (index == -1 && PyErr_Occurred()) return NULL;
   if (index < 0) index += count;
-  if (index < 0 || index >= count) {
-    PyErr_Format(PyExc_IndexError, "%R: index %S, expected one of %zd items%s", self, key, count,
-                 own->how == C_ARRAY ? "" : "; array(n) tells the length of what it points to");
-    return NULL;
-  }
+  if (index < 0 || index >= count)
+    return PyErr_Format(
+        PyExc_IndexError, "%R: index %S, expected one of %zd items%s", self, key, count,
+        own->how == C_ARRAY ? "" : "; array(n) tells the length of what it points to");
   if (own->how == C_ARRAY) *type = own->target;
   return (char *)self->address + index * (*type)->size;
 }
@@ -131,9 +128,8 @@ static int handle_set_item(PyObject *object, PyObject *key, PyObject *value) {
   char *address = item_at(self, &type, key);
   if (address == NULL) return -1;
   if (value != NULL && !self->is_const) return member_write_value(self, type, address, key, value);
-  PyErr_Format(PyExc_TypeError, "%R: expected a writable item, found %s", self,
-               value != NULL ? "a const one" : "a deletion");
-  return -1;
+  return raise_format(PyExc_TypeError, "%R: expected a writable item, found %s", self,
+                      value != NULL ? "a const one" : "a deletion");
 }
 
 static PyObject *handle_item_at(PyObject *object, Py_ssize_t index) {

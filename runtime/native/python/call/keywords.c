@@ -6,10 +6,9 @@
 #include "python/exception.h"
 
 static int refuse_missing(const struct callee *callee, int index) {
-  PyErr_Format(PyExc_TypeError, "%U: missing argument '%s'; declared as %U", callee->name,
-               callee->facts.params[index].name,
-               callee->signature != NULL ? callee->signature : callee->name);
-  return -1;
+  return raise_format(PyExc_TypeError, "%U: missing argument '%s'; declared as %U", callee->name,
+                      callee->facts.params[index].name,
+                      callee->signature != NULL ? callee->signature : callee->name);
 }
 
 /* Find a parameter whose name is a keyword of Python ("from_"); -1 with an exception set. The
@@ -34,10 +33,8 @@ static int place(PyObject *function, const struct callee *callee, PyObject *keyw
     if (text == NULL) PyErr_Clear(); /* lone surrogates: no parameter has them */
     int index = text != NULL ? facts_find(&callee->facts, text, (size_t)length) : -1;
     if (index < 0 && (index = find_in_python(function, name)) < 0) return -1;
-    if (objects[index] != NULL) {
-      PyErr_Format(PyExc_TypeError, "%U: argument %R given twice", callee->name, name);
-      return -1;
-    }
+    if (objects[index] != NULL)
+      return raise_format(PyExc_TypeError, "%U: argument %R given twice", callee->name, name);
     objects[index] = values[i];
   }
   return 0;
@@ -81,16 +78,12 @@ static Py_ssize_t last_given(const struct callee *callee, PyObject *const *objec
 
 Py_ssize_t keywords_place(PyObject *function, const struct callee *callee, PyObject *const *given,
                           Py_ssize_t count, PyObject *keywords, PyObject **objects) {
-  if (!callee->facts.has_params) {
-    PyErr_Format(PyExc_TypeError, "%U: expected positional arguments only, found %R", callee->name,
-                 PyTuple_GET_ITEM(keywords, 0));
-    return -1;
-  }
-  if (count > callee->facts.num_params) {
-    PyErr_Format(PyExc_TypeError, "%U: expected %d arguments, found %zd", callee->name,
-                 callee->facts.num_params, count + PyTuple_GET_SIZE(keywords));
-    return -1;
-  }
+  if (!callee->facts.has_params)
+    return raise_format(PyExc_TypeError, "%U: expected positional arguments only, found %R",
+                        callee->name, PyTuple_GET_ITEM(keywords, 0));
+  if (count > callee->facts.num_params)
+    return raise_format(PyExc_TypeError, "%U: expected %d arguments, found %zd", callee->name,
+                        callee->facts.num_params, count + PyTuple_GET_SIZE(keywords));
   for (Py_ssize_t i = 0; i < callee->facts.num_params; i++)
     objects[i] = i < count ? given[i] : NULL;
   if (place(function, callee, keywords, given + count, objects) != 0) return -1;

@@ -81,10 +81,9 @@ static PyObject *text_of(const char *text, size_t length) {
   PyObject *string = PyUnicode_DecodeUTF8(text, (Py_ssize_t)length, NULL);
   if (string != NULL || !PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)) return string;
   PyErr_Clear();
-  PyErr_Format(PyExc_ValueError,
-               "text of %zu bytes, expected UTF-8; pointer(name).array(n) reads a member's bytes",
-               length);
-  return NULL;
+  return PyErr_Format(
+      PyExc_ValueError,
+      "text of %zu bytes, expected UTF-8; pointer(name).array(n) reads a member's bytes", length);
 }
 
 static PyObject *text_at(const char *text) {
@@ -129,9 +128,8 @@ PyObject *member_read_value(Handle *parent, CType *type, char *address, int is_c
     case C_ARRAY: return handle_part(parent, address, type, is_const, 0);
     case C_CHARS: return text_of(address, strnlen(address, (size_t)type->size));
     default:
-      PyErr_Format(PyExc_TypeError, "%R: expected a value of a known type, found %S", parent,
-                   type->code);
-      return NULL;
+      return PyErr_Format(PyExc_TypeError, "%R: expected a value of a known type, found %S", parent,
+                          type->code);
   }
 }
 
@@ -289,15 +287,12 @@ static int write_bits(const CMember *member, char *address, PyObject *where, PyO
 
 int member_write(Handle *self, const CMember *member, PyObject *name, PyObject *value) {
   char *address = (char *)self->address + member->offset;
-  if (value == NULL) {
-    PyErr_Format(PyExc_TypeError, "%R: member '%U' cannot be deleted", self, name);
-    return -1;
-  }
-  if (self->is_const) {
-    PyErr_Format(PyExc_TypeError, "%R: member '%U': expected a writable struct, found a const one",
-                 self, name);
-    return -1;
-  }
+  if (value == NULL)
+    return raise_format(PyExc_TypeError, "%R: member '%U' cannot be deleted", self, name);
+  if (self->is_const)
+    return raise_format(PyExc_TypeError,
+                        "%R: member '%U': expected a writable struct, found a const one", self,
+                        name);
   if (member->width != 0) return write_bits(member, address, name, value);
   return member_write_value(self, member->type, address, name, value);
 }

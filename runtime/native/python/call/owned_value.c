@@ -68,8 +68,7 @@ static int own_tensor(struct call_frame *frame, PyObject *array, dso_any *value)
 
 static int own_string(dso_any *value, int is_str, const char *data, size_t nbytes) {
   if (object_make_string(value, is_str, data, nbytes) == 0) return 0;
-  raise_no_memory();
-  return -1;
+  return as_status(raise_no_memory());
 }
 
 /* Make a converted argument, which borrows, own its data. */

@@ -43,10 +43,7 @@ static int fill_array(dso_array_object *array, struct call_frame *frame, Py_ssiz
 static int make_array(struct call_frame *frame, Py_ssize_t index, PyObject *object,
                       PyObject **arrays) {
   dso_array_object *array = array_object_new(PySequence_Fast_GET_SIZE(object));
-  if (array == NULL) {
-    raise_no_memory();
-    return -1;
-  }
+  if (array == NULL) return as_status(raise_no_memory());
   frame_hold(frame, HOLD_OBJECT)->object = &array->object;
   frame_pass(frame, index, DSO_ARRAY, array);
   if (Py_EnterRecursiveCall(" while converting a tuple") != 0) return -1;

@@ -66,12 +66,10 @@ static PyObject *export_versioned(Tensor *self, uint64_t flags) {
 }
 
 static PyObject *export_unversioned(Tensor *self) {
-  if (self->is_readonly) {
-    PyErr_SetString(PyExc_BufferError,
-                    "a read-only tensor, which DLPack before 1.0 cannot express; pass "
-                    "max_version");
-    return NULL;
-  }
+  if (self->is_readonly)
+    return PyErr_Format(PyExc_BufferError,
+                        "a read-only tensor, which DLPack before 1.0 cannot express; pass "
+                        "max_version");
   DLManagedTensor *managed = heap_new(sizeof *managed);
   if (managed == NULL) return raise_no_memory();
   *managed =

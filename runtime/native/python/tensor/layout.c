@@ -7,12 +7,10 @@
 #include "device/tensor_object.h"
 
 int tensor_parse_dtype(Tensor *self, int code, int bits, int lanes) {
-  if (code < 0 || code > 255 || bits < 1 || bits > 255 || lanes < 1 || lanes > 65535) {
-    PyErr_Format(PyExc_ValueError,
-                 "dtype_code, expected (0..255, 1..255, 1..65535), found (%d, %d, %d)", code, bits,
-                 lanes);
-    return -1;
-  }
+  if (code < 0 || code > 255 || bits < 1 || bits > 255 || lanes < 1 || lanes > 65535)
+    return raise_format(PyExc_ValueError,
+                        "dtype_code, expected (0..255, 1..255, 1..65535), found (%d, %d, %d)", code,
+                        bits, lanes);
   self->tensor.dtype =
       (DLDataType){.code = (uint8_t)code, .bits = (uint8_t)bits, .lanes = (uint16_t)lanes};
   return 0;
@@ -20,17 +18,12 @@ int tensor_parse_dtype(Tensor *self, int code, int bits, int lanes) {
 
 /* One block for shape, strides in elements and strides in bytes. */
 static int make_dims(Tensor *self, Py_ssize_t ndim) {
-  if (ndim < 0 || ndim > TENSOR_MAX_DIMS) {
-    PyErr_Format(PyExc_ValueError, "shape, expected at most %d dimensions, found %zd",
-                 TENSOR_MAX_DIMS, ndim);
-    return -1;
-  }
+  if (ndim < 0 || ndim > TENSOR_MAX_DIMS)
+    return raise_format(PyExc_ValueError, "shape, expected at most %d dimensions, found %zd",
+                        TENSOR_MAX_DIMS, ndim);
   self->tensor.ndim = (int32_t)ndim;
   self->tensor.shape = PyMem_New(int64_t, 3 * (size_t)ndim + 1);
-  if (self->tensor.shape == NULL) {
-    raise_no_memory();
-    return -1;
-  }
+  if (self->tensor.shape == NULL) return as_status(raise_no_memory());
   self->tensor.strides = self->tensor.shape + ndim;
   self->byte_strides = (Py_ssize_t *)(self->tensor.strides + ndim);
   return 0;
@@ -48,13 +41,10 @@ static int parse_shape(Tensor *self) {
 
 static int refuse_shape(const Tensor *self) {
   for (int i = 0; i < self->tensor.ndim; i++)
-    if (self->tensor.shape[i] < 0) {
-      PyErr_Format(PyExc_ValueError, "shape %R, expected no negative extent", self->shape);
-      return -1;
-    }
-  PyErr_Format(PyExc_ValueError, "shape %R of %zu-byte elements is beyond the address space",
-               self->shape, tensor_itemsize(self));
-  return -1;
+    if (self->tensor.shape[i] < 0)
+      return raise_format(PyExc_ValueError, "shape %R, expected no negative extent", self->shape);
+  return raise_format(PyExc_ValueError, "shape %R of %zu-byte elements is beyond the address space",
+                      self->shape, tensor_itemsize(self));
 }
 
 /* Compute compact strides and the size. Strides in bytes are meaningless for elements below a
@@ -94,9 +84,8 @@ static int copy_strides(Tensor *self, const int64_t *strides) {
     self->is_compact &= self->tensor.shape[i] == 1 || self->nbytes == 0;
     self->tensor.strides[i] = strides[i];
     if (!__builtin_mul_overflow(strides[i], itemsize, &self->byte_strides[i])) continue;
-    PyErr_Format(PyExc_ValueError, "a stride of %lld elements is beyond the address space",
-                 (long long)strides[i]);
-    return -1;
+    return raise_format(PyExc_ValueError, "a stride of %lld elements is beyond the address space",
+                        (long long)strides[i]);
   }
   return 0;
 }

@@ -31,10 +31,10 @@ static int check_size(Tensor *self) {
   Py_ssize_t found = self->source.len;
   int incomplete = self->state == STATE_INCOMPLETE;
   if (incomplete ? found != self->nbytes : found == self->nbytes) return 0;
-  PyErr_Format(PyExc_ValueError, "shape %R of %d-bit elements, expected %s%zd bytes, found %zd",
-               self->shape, self->tensor.dtype.bits * self->tensor.dtype.lanes,
-               incomplete ? "other than " : "", self->nbytes, found);
-  return -1;
+  return raise_format(PyExc_ValueError,
+                      "shape %R of %d-bit elements, expected %s%zd bytes, found %zd", self->shape,
+                      self->tensor.dtype.bits * self->tensor.dtype.lanes,
+                      incomplete ? "other than " : "", self->nbytes, found);
 }
 
 static int take_source(Tensor *self, PyObject *data) {
@@ -46,9 +46,8 @@ static int take_source(Tensor *self, PyObject *data) {
   self->proof = proof_of(data);
   if (self->proof != NULL && self->state == STATE_COMPLETE) self->state = STATE_UNPROVED;
   if (self->is_readonly || self->state == STATE_INCOMPLETE || is_aligned(self)) return 0;
-  PyErr_Format(PyExc_ValueError, "writable data at %p, expected alignment to %zu bytes",
-               self->source.buf, alignment_of(self));
-  return -1;
+  return raise_format(PyExc_ValueError, "writable data at %p, expected alignment to %zu bytes",
+                      self->source.buf, alignment_of(self));
 }
 
 static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
@@ -142,24 +141,20 @@ static void tensor_dealloc(Tensor *self) {
 static int make_aligned_copy(Tensor *self) {
   size_t nbytes = (size_t)self->nbytes;
   self->copy = heap_new_aligned(COPY_ALIGNMENT, (nbytes + COPY_ALIGNMENT - 1) & ~(size_t)63);
-  if (self->copy == NULL) {
-    raise_no_memory();
-    return -1;
-  }
+  if (self->copy == NULL) return as_status(raise_no_memory());
   memcpy(self->copy, self->source.buf, nbytes);
   self->tensor.data = self->copy;
   return 0;
 }
 
-static DLTensor *refuse_use(const Tensor *self) {
+static void *refuse_use(const Tensor *self) {
   if (self->state == STATE_EXPIRED)
-    PyErr_SetString(PyExc_ValueError,
-                    "the tensor was borrowed for a call that has ended; copy it during the call");
-  else
-    PyErr_Format(PyExc_ValueError,
-                 "incomplete: shape %R, expected %zd bytes, found %zd; read .raw instead",
-                 self->shape, self->nbytes, self->source.len);
-  return NULL;
+    return PyErr_Format(
+        PyExc_ValueError,
+        "the tensor was borrowed for a call that has ended; copy it during the call");
+  return PyErr_Format(PyExc_ValueError,
+                      "incomplete: shape %R, expected %zd bytes, found %zd; read .raw instead",
+                      self->shape, self->nbytes, self->source.len);
 }
 
 /* Once: the bytes leave the tensor by tensor_use and tensor_raw only. */
@@ -207,10 +202,9 @@ static PyObject *tensor_raw(Tensor *self, void *Py_UNUSED(closure)) {
   if (self->is_compact && self->object != NULL &&
       (device == DLPACK_CPU || device == DLPACK_CUDA_HOST))
     return span_view((PyObject *)self, self->tensor.data, self->nbytes, self->is_readonly);
-  PyErr_SetString(
+  return PyErr_Format(
       PyExc_BufferError,
       "raw, expected a contiguous tensor in the memory of the CPU that is not borrowed");
-  return NULL;
 }
 
 static PyObject *tensor_readonly(Tensor *self, void *Py_UNUSED(closure)) {

@@ -31,10 +31,7 @@ static char *copy_name(const struct kernel_row *row, struct span name) {
     return NULL;
   }
   char *copy = heap_new(name.size + 1);
-  if (copy == NULL) {
-    raised_set("OutOfMemoryError", "no memory for the name of a kernel");
-    return NULL;
-  }
+  if (copy == NULL) return raised_null("OutOfMemoryError", "no memory for the name of a kernel");
   if (name.size > 0) memcpy(copy, name.data, name.size);
   copy[name.size] = '\0';
   return copy;
@@ -52,10 +49,7 @@ static struct kernel_module *code_of(struct kernel_row *row) {
   struct kernel_module *made =
       kernel_module_new(self->driver, fmt, self->data.data, self->data.size);
   free(fmt);
-  if (made == NULL) {
-    raised_set("OutOfMemoryError", "no memory for a module of kernels");
-    return NULL;
-  }
+  if (made == NULL) return raised_null("OutOfMemoryError", "no memory for a module of kernels");
   if (atomic_compare_exchange_strong(&self->code, &code, made)) return made;
   kernel_module_release(made);
   return code;

@@ -49,9 +49,7 @@ static int check_room(const char *what, const void *address, int64_t count, size
   else
     text_format(&text, "%zu bytes at %p, expected at most %zu, where its segment ends", nbytes,
                 address, room);
-  raised_set("BlobFormatError", text_of(&text));
-  text_free(&text);
-  return -1;
+  return text_raise(&text, "BlobFormatError");
 }
 
 static int check_array(const char *what, const void *address, int64_t count, size_t itemsize,
@@ -86,9 +84,7 @@ static int refuse_size(const struct graph_entry *entry, struct span name) {
     text_format(&text, "%s%" PRId64, i > 0 ? ", " : "", entry->shape[i]);
   text_format(&text, "] of data type (%d, %d, %d)", entry->dtype.code, entry->dtype.bits,
               entry->dtype.lanes);
-  raised_set("BlobFormatError", text_of(&text));
-  text_free(&text);
-  return -1;
+  return text_raise(&text, "BlobFormatError");
 }
 
 static int read_tensor(struct graph *graph, const struct tensor_info *info,

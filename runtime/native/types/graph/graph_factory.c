@@ -102,9 +102,7 @@ static int debug_create(void *handle, const dso_any *args, int32_t num_args, dso
   text_repr(&text, name.data, name.size);
   text_format(&text, ", only ");
   text_repr(&text, self->name, strlen(self->name));
-  raised_set("KeyError", text_of(&text));
-  text_free(&text);
-  return -1;
+  return text_raise(&text, "KeyError");
 }
 
 static int get_graph_json(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {

@@ -83,9 +83,7 @@ static int refuse_read_only(const DLTensor *tensor) {
   text_format(&text, " on %s", kind != NULL ? kind : "device");
   if (device.device_type != DLPACK_CPU) text_format(&text, ":%d", device.device_id);
   text_format(&text, ">, which is read-only");
-  raised_set("ValueError", text_of(&text));
-  text_free(&text);
-  return -1;
+  return text_raise(&text, "ValueError");
 }
 
 /* Copy an array to the caller's, which is also the result if it is a Tensor object. */

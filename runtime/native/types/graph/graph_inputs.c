@@ -27,8 +27,7 @@ int graph_no_name(const struct graph_executor *self, const char *what, struct sp
   text_format(&text, "no %s ", what);
   text_repr(&text, name.data, name.size);
   text_format(&text, "%s", near != NULL ? near : "");
-  raised_set("KeyError", text_of(&text));
-  text_free(&text);
+  (void)text_raise(&text, "KeyError");
   free(near);
   names_clear(&names);
   return -1;

@@ -18,9 +18,7 @@ static int check_segment(struct span name, const void *address, size_t nbytes) {
   text_repr(&text, name.data, name.size);
   text_format(&text, ": found %zu bytes at %p, expected at most %zu, where its segment ends",
               nbytes, address, room);
-  raised_set("BlobFormatError", text_of(&text));
-  text_free(&text);
-  return -1;
+  return text_raise(&text, "BlobFormatError");
 }
 
 static int set_one(struct graph_executor *self, size_t input, dso_function *look_up) {

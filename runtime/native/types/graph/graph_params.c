@@ -25,9 +25,7 @@ static int refuse_extra(const struct graph *graph, const char *where,
   }
   if (count > 8) text_format(&text, " and %zu more", count - 8);
   text_format(&text, " are not inputs of the graph");
-  raised_set("BlobFormatError", text_of(&text));
-  text_free(&text);
-  return -1;
+  return text_raise(&text, "BlobFormatError");
 }
 
 int graph_check_param(const struct graph *graph, const char *where, size_t input,
@@ -39,9 +37,7 @@ int graph_check_param(const struct graph *graph, const char *where, size_t input
   text_format(&text, "%s: ", where);
   text_repr(&text, name.data, name.size);
   graph_add_types(&text, entry, tensor);
-  raised_set("BlobFormatError", text_of(&text));
-  text_free(&text);
-  return -1;
+  return text_raise(&text, "BlobFormatError");
 }
 
 int graph_check_params(const struct graph *graph, const char *where,

@@ -33,8 +33,7 @@ dso_function *vm_function_new(dso_module *module, dso_object *closure, enum vm_f
   struct machine_function *self = object_new(sizeof *self, DSO_FUNCTION, delete_function);
   if (self == NULL) {
     object_release(closure);
-    raised_set("OutOfMemoryError", "no memory for a function");
-    return NULL;
+    return raised_null("OutOfMemoryError", "no memory for a function");
   }
   self->function.safe_call = call;
   self->module = module;
