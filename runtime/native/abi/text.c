@@ -20,9 +20,13 @@ void text_free(struct text *self) {
   *self = (struct text){0};
 }
 
+void text_check(struct text *self, int status) {
+  if (status != 0) self->is_broken = self->has_raised = 1;
+}
+
 int text_raise(struct text *self, const char *kind) {
-  if (self->is_broken) raised_set("OutOfMemoryError", "no memory for a message");
-  else raised_set(kind, text_of(self));
+  if (!self->is_broken) raised_set(kind, text_of(self));
+  else if (!self->has_raised) raised_set("OutOfMemoryError", "no memory for a message");
   text_free(self);
   return -1;
 }

@@ -10,14 +10,20 @@
 struct text {
   char *data;
   size_t size, capacity;
-  int is_broken; /* no memory */
+  int is_broken;  /* no memory, or `has_raised` */
+  int has_raised; /* the error of a function that the text needs is raised */
 };
 
 /* The text so far, with a NUL after it. */
 const char *text_of(const struct text *self);
 void text_free(struct text *self);
 
-/* Raise an error with this text, OutOfMemoryError if it is not complete, and free it. Returns -1. */
+/* Note whether a function failed whose result the text needs: 0, or another status with its error
+ * raised. */
+void text_check(struct text *self, int status);
+
+/* Raise an error with this text, and free it. If it is broken, the error is that of the function that
+ * failed, or OutOfMemoryError. Returns -1. */
 int text_raise(struct text *self, const char *kind);
 
 void text_add(struct text *self, const char *data, size_t nbytes);

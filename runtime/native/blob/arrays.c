@@ -1,5 +1,6 @@
 /* Arrays with names: vector<string> names, u64 n, n x NDArray. */
 #include "blob/arrays.h"
+#include "blob/name_order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,24 +25,13 @@ static int no_memory(void) {
 
 /* ---- Names, which must be distinct and not empty */
 
-static int compare(const void *left, const void *right) {
-  const struct span *a = left, *b = right;
-  if (a->size != b->size) return a->size < b->size ? -1 : 1;
-  return memcmp(a->data, b->data, a->size);
-}
-
-/* Returns 1, 0 if a name is empty or occurs twice, or -1 without memory. */
+/* Returns 1, 0 if a name is empty or occurs twice, or -1 with the error raised. */
 static int are_valid(const struct names *self) {
-  int is_valid = 1;
-  if (self->count == 0) return 1;
-  struct span *sorted = heap_new(self->count * sizeof *sorted);
-  if (sorted == NULL) return -1;
-  memcpy(sorted, self->items, self->count * sizeof *sorted);
-  qsort(sorted, self->count, sizeof *sorted, compare);
-  if (sorted[0].size == 0) is_valid = 0;
-  for (size_t i = 1; i < self->count && is_valid; i++)
-    is_valid = compare(&sorted[i - 1], &sorted[i]) != 0;
-  free(sorted);
+  struct name_order order;
+  if (name_order_make(&order, self->items, self->count, sizeof *self->items) != 0) return -1;
+  int is_valid = name_order_repeated(&order) == NO_NAME;
+  if (self->count > 0) is_valid &= order.sorted[0].text.size > 0;
+  name_order_free(&order);
   return is_valid;
 }
 
@@ -69,8 +59,8 @@ static int read_names(struct reader *reader, struct names *self) {
     self->nbytes += self->items[i].size;
   }
   int is_valid = are_valid(self);
-  if (is_valid > 0) return 0;
-  return is_valid == 0 ? refuse_names(reader, start, self) : no_memory();
+  if (is_valid == 0) return refuse_names(reader, start, self);
+  return is_valid > 0 ? 0 : -1;
 }
 
 /* ---- Arrays. One block has the items and, after them, the names. */
@@ -84,7 +74,7 @@ static int start_arrays(const struct names *names, struct named_arrays *arrays) 
     struct span name = names->items[i];
     memcpy(text, name.data, name.size);
     text[name.size] = '\0';
-    arrays->items[i] = (struct named_array){.name = text, .name_size = name.size};
+    arrays->items[i] = (struct named_array){.name = {text, name.size}};
     text += name.size + 1;
   }
   return 0;
@@ -136,14 +126,6 @@ void named_arrays_clear(struct named_arrays *arrays) {
   *arrays = (struct named_arrays){0};
 }
 
-dso_tensor_object *named_arrays_find(const struct named_arrays *arrays, const char *name) {
-  size_t size = strlen(name);
-  for (size_t i = 0; i < arrays->count; i++)
-    if (arrays->items[i].name_size == size && memcmp(arrays->items[i].name, name, size) == 0)
-      return arrays->items[i].tensor;
-  return NULL;
-}
-
 /* ---- Params dict files: u64 magic, u64 reserved 0, then the named arrays */
 
 static int read_params_header(struct reader *reader) {
@@ -162,7 +144,7 @@ static int check_params(const struct reader *reader, size_t start,
                         const struct named_arrays *arrays) {
   struct utf8_error error;
   for (size_t i = 0; i < arrays->count; i++)
-    if (utf8_check(arrays->items[i].name, arrays->items[i].name_size, &error) != 0)
+    if (utf8_check(arrays->items[i].name.data, arrays->items[i].name.size, &error) != 0)
       return reader_fail(reader, start, "array names, expected UTF-8");
   if (reader_remaining(reader) == 0) return 0;
   return reader_fail(reader, reader->offset, "%zu bytes after the last array, expected none",

@@ -6,8 +6,7 @@
 #include "device/tensor_object.h"
 
 struct named_array {
-  const char *name; /* with a NUL after it; may contain NUL */
-  size_t name_size;
+  struct span name; /* first, for name_order_make; a NUL follows, and it may contain others */
   dso_tensor_object *tensor; /* owned, read-only; it retains the reader's owner */
 };
 
@@ -38,6 +37,5 @@ int named_arrays_read_params(const void *bytes, size_t nbytes, dso_object *owner
                              struct named_arrays *arrays);
 
 void named_arrays_clear(struct named_arrays *arrays);
-dso_tensor_object *named_arrays_find(const struct named_arrays *arrays, const char *name);
 
 #endif

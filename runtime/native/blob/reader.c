@@ -119,6 +119,12 @@ int reader_bytes(struct reader *self, struct span *bytes) {
 
 int reader_string(struct reader *self, struct span *text) { return reader_bytes(self, text); }
 
+int span_compare(struct span a, struct span b) {
+  size_t least = a.size < b.size ? a.size : b.size;
+  int order = least > 0 ? memcmp(a.data, b.data, least) : 0;
+  return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
+}
+
 char *span_copy(struct span text) {
   char *copy = heap_new(text.size + 1);
   if (copy == NULL) return raised_null("OutOfMemoryError", "no memory for a text of the blob");

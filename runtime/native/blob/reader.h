@@ -27,6 +27,9 @@ struct span {
   size_t size;
 };
 
+/* Less than, equal to or greater than 0, as memcmp; of texts with the same start the shorter is less. */
+int span_compare(struct span a, struct span b);
+
 static inline size_t reader_remaining(const struct reader *self) {
   return self->end - self->offset;
 }

@@ -53,18 +53,13 @@ struct weights *weights_parse(const struct reader *reader, const struct weights_
   return weights;
 }
 
-int weights_compare_names(struct span a, struct span b) {
-  int order = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
-  return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
-}
-
 const struct weight *weights_find(const struct weights *self, const char *name) {
   struct span wanted = {name, strlen(name)};
   size_t low = 0, high = self->count;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
     const struct weight *weight = self->by_name[middle];
-    int order = weights_compare_names(weight->name, wanted);
+    int order = span_compare(weight->name, wanted);
     if (order == 0) return weight;
     if (order < 0) low = middle + 1;
     else high = middle;

@@ -36,9 +36,6 @@ struct weights *weights_parse(const struct reader *reader, const struct weights_
 
 const struct weight *weights_find(const struct weights *self, const char *name);
 
-/* Less than, equal to or greater than 0, as memcmp. */
-int weights_compare_names(struct span a, struct span b);
-
 /* ---- weights_header.c */
 
 /* The same without the data: the tensors have none. *nbytes is the size that they cover. *kept is

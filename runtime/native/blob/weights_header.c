@@ -162,7 +162,7 @@ static int compare_places(const void *a, const void *b) {
 static int compare_names(const void *a, const void *b) {
   const struct weight *left = *(const struct weight *const *)a;
   const struct weight *right = *(const struct weight *const *)b;
-  return weights_compare_names(left->name, right->name);
+  return span_compare(left->name, right->name);
 }
 
 /* Check that the tensors cover the data area; store the offset at which the last one ends. */

@@ -1,9 +1,6 @@
 /* Named tensors of a tree: of equal names, the first in preorder. */
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "abi/raised.h"
 #include "dso.h"
 #include "dso/null.h"
 #include "module/weights.h"
@@ -12,13 +9,12 @@
 
 static int not_found(dso_module *module, const char *name) {
   struct names names = {.count = 0};
-  int status = module_weight_names(module, &names);
-  char *near = status == 0 ? names_near(&names, name) : NULL;
-  if (status == 0)
-    (void)raised_format("KeyError", "no weight '%s' in the tree%s", name, near != NULL ? near : "");
-  free(near);
+  struct text text = {0};
+  text_check(&text, module_weight_names(module, &names));
+  text_format(&text, "no weight '%s' in the tree", name);
+  names_add_near(&text, &names, NULL, name);
   names_clear(&names);
-  return -1;
+  return text_raise(&text, "KeyError");
 }
 
 int dso_module_weight(dso_module *module, const char *name, DLTensor *tensor) {

@@ -17,15 +17,12 @@ struct wanted {
 
 static int compare_wanted(const void *left, const void *right) {
   const struct wanted *a = left, *b = right;
-  size_t shorter = a->name.size < b->name.size ? a->name.size : b->name.size;
-  int order = memcmp(a->name.data, b->name.data, shorter);
-  if (order != 0) return order;
-  if (a->name.size != b->name.size) return a->name.size < b->name.size ? -1 : 1;
-  return a->call < b->call ? -1 : 1;
+  int order = span_compare(a->name, b->name);
+  return order != 0 ? order : (a->call > b->call) - (a->call < b->call);
 }
 
 static int is_same_name(const struct wanted *a, const struct wanted *b) {
-  return a->name.size == b->name.size && memcmp(a->name.data, b->name.data, a->name.size) == 0;
+  return span_compare(a->name, b->name) == 0;
 }
 
 /* The missing operators in the order of their first calls. */

@@ -45,35 +45,19 @@ void graph_free(struct graph *graph) {
     free(block);
     block = older;
   }
+  name_order_free(&graph->names);
   json_free(graph->json);
   *graph = (struct graph){0};
 }
 
 /* ---- Names */
 
-static int compare(struct span left, struct span right) {
-  size_t shorter = left.size < right.size ? left.size : right.size;
-  int order = shorter > 0 ? memcmp(left.data, right.data, shorter) : 0;
-  return order != 0 ? order : (left.size > right.size) - (left.size < right.size);
-}
-
-static int compare_names(const void *left, const void *right) {
-  const struct graph_name *first = left, *second = right;
-  int order = compare(first->text, second->text);
-  return order != 0 ? order : (first->index > second->index) - (first->index < second->index);
-}
-
 int graph_sort_names(struct graph *graph, size_t *twice) {
-  struct graph_name *names = graph_allocate(graph, graph->num_inputs, sizeof *names);
+  struct span *names = graph_allocate(graph, graph->num_inputs, sizeof *names);
   if (names == NULL) return -1;
-  for (size_t i = 0; i < graph->num_inputs; i++)
-    names[i] = (struct graph_name){.text = graph_input_node(graph, i)->name, .index = i};
-  if (graph->num_inputs > 0) qsort(names, graph->num_inputs, sizeof *names, compare_names);
-  *twice = GRAPH_NO_INDEX;
-  for (size_t i = 1; i < graph->num_inputs; i++)
-    if (compare(names[i - 1].text, names[i].text) == 0 && names[i].index < *twice)
-      *twice = names[i].index;
-  graph->names = names;
+  for (size_t i = 0; i < graph->num_inputs; i++) names[i] = graph_input_node(graph, i)->name;
+  if (name_order_make(&graph->names, names, graph->num_inputs, sizeof *names) != 0) return -1;
+  *twice = name_order_repeated(&graph->names);
   return 0;
 }
 
@@ -95,26 +79,19 @@ static size_t find_c_name(const struct graph *graph, struct span name) {
 }
 
 size_t graph_find_input(const struct graph *graph, struct span name) {
-  size_t low = 0, high = graph->num_inputs;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    int order = compare(graph->names[middle].text, name);
-    if (order == 0) return graph->names[middle].index;
-    if (order < 0) low = middle + 1;
-    else high = middle;
-  }
-  return graph->has_c_names ? find_c_name(graph, name) : GRAPH_NO_INDEX;
+  size_t found = name_order_find(&graph->names, name.data, name.size);
+  return found == NO_NAME && graph->has_c_names ? find_c_name(graph, name) : found;
 }
 
 size_t graph_find_node(const struct graph *graph, struct span name) {
   for (size_t i = 0; i < graph->num_nodes; i++)
-    if (compare(graph->nodes[i].name, name) == 0) return i;
+    if (span_compare(graph->nodes[i].name, name) == 0) return i;
   return GRAPH_NO_INDEX;
 }
 
 int graph_calls(const struct graph_node *node, const char *function) {
   return node->function.data != NULL &&
-         compare(node->function, (struct span){function, strlen(function)}) == 0;
+         span_compare(node->function, (struct span){function, strlen(function)}) == 0;
 }
 
 void graph_add_type(struct text *text, DLDataType dtype, int ndim, const int64_t *shape) {

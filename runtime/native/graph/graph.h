@@ -3,7 +3,7 @@
 #define DSO_PACKER_GRAPH_GRAPH_H
 
 #include "abi/text.h"
-#include "blob/reader.h"
+#include "blob/name_order.h"
 #include "scan/json.h"
 
 /* Functions of the executor: the output is the input in another shape, or on another device. */
@@ -32,24 +32,19 @@ struct graph_entry {
   int device_type;    /* a DLDeviceType, or GRAPH_NO_DEVICE */
 };
 
-struct graph_name {
-  struct span text;
-  size_t index; /* of the input */
-};
-
 struct graph {
   size_t num_nodes, num_entries, num_inputs, num_outputs;
   struct graph_node *nodes; /* each after the nodes that it reads */
   struct graph_entry *entries;
-  size_t *inputs;           /* the nodes of the inputs, by index */
-  struct graph_name *names; /* of the inputs, sorted */
-  size_t *outputs;          /* entries */
-  int has_c_names;          /* a look-up of an input finds "a_1" for "a.1" */
-  const struct json *json;  /* has the names; or NULL */
+  size_t *inputs;          /* the nodes of the inputs, by index */
+  struct name_order names; /* of the inputs */
+  size_t *outputs;         /* entries */
+  int has_c_names;         /* a look-up of an input finds "a_1" for "a.1" */
+  const struct json *json; /* has the names; or NULL */
   void *blocks;
 };
 
-static const size_t GRAPH_NO_INDEX = SIZE_MAX;
+static const size_t GRAPH_NO_INDEX = NO_NAME;
 
 /* Parse graph JSON and check it; no array is allocated. `where` is the graph's name in messages.
  * Returns 0, or -1 with BlobFormatError or OutOfMemoryError raised, and nothing to free. */

@@ -167,18 +167,15 @@ static void raise_missing(const struct search *search) {
   }
   if (status == 0) status = global_names(&missing.found.names);
   if (status == 0) status = built_in_add_names(&missing.found.also);
-  char *why = status == 0 ? not_found_text(&missing.found) : NULL;
   struct text text = {0};
+  text_check(&text, status);
   add_who(&text, search);
-  if (why != NULL)
-    (void)raised_format("FunctionNotFoundError",
-                        "%s calls '%s', which is neither a function of its imports nor a global "
-                        "function%s",
-                        text_of(&text), search->name, why);
-  else if (status == 0) (void)no_memory();
-  text_free(&text);
-  free(why);
+  text_format(&text,
+              " calls '%s', which is neither a function of its imports nor a global function",
+              search->name);
+  not_found_add(&missing.found, &text);
   not_found_clear(&missing.found);
+  (void)text_raise(&text, "FunctionNotFoundError");
 }
 
 /* The cached shell of the function; a new one only if its provider is new. */
@@ -222,16 +219,13 @@ static void raise_no_weight(const struct search *search) {
   int status = 0;
   for (size_t i = 0; i < search->num_modules && status == 0; i++)
     status = module_weight_names(search->modules[i], &names);
-  char *near = status == 0 ? names_near(&names, search->name) : NULL;
   struct text text = {0};
+  text_check(&text, status);
   add_who(&text, search);
-  if (near != NULL)
-    (void)raised_format("KeyError", "%s reads weight '%s', which no module of its tree has%s",
-                        text_of(&text), search->name, near);
-  else if (status == 0) (void)no_memory();
-  text_free(&text);
-  free(near);
+  text_format(&text, " reads weight '%s', which no module of its tree has", search->name);
+  names_add_near(&text, &names, NULL, search->name);
   names_clear(&names);
+  (void)text_raise(&text, "KeyError");
 }
 
 static int find_weight(struct context *context, const char *name, DLTensor *tensor) {

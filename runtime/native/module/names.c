@@ -1,7 +1,6 @@
 /* Names that are similar to one that was not found: Python's difflib.get_close_matches. */
 #include "module/names.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -27,6 +26,11 @@ int names_add(struct names *self, const char *name) {
 
 static int compare(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int names_add_function(void *names, const char *name, const char *signature) {
+  (void)signature;
+  return names_add(names, name);
 }
 
 void names_sort(struct names *self) {
@@ -116,33 +120,20 @@ static size_t insert(struct close *list, size_t count, struct close found) {
   return kept + 1;
 }
 
-/* Append "'name'", after ", " unless it is the first. */
-static char *append(char *text, const char *name, int is_first) {
-  char *longer = text != NULL ? heap_format("%s%s'%s'", text, is_first ? "" : ", ", name) : NULL;
-  free(text);
-  return longer;
-}
-
 /* Names that differ in case only, else all, sorted. */
-static char *list_others(const struct names *self, const char *name) {
+static void add_others(struct text *text, const struct names *self, const char *name) {
   struct names shown = {.count = 0};
   int is_near = 0;
   for (size_t i = 0; i < self->count; i++) is_near |= strcasecmp(self->items[i], name) == 0;
   for (size_t i = 0; i < self->count; i++)
-    if ((!is_near || strcasecmp(self->items[i], name) == 0) &&
-        names_add(&shown, self->items[i]) != 0)
-      break;
+    if (!is_near || strcasecmp(self->items[i], name) == 0)
+      text_check(text, names_add(&shown, self->items[i]));
   if (!is_near) names_sort(&shown);
-  char *text = heap_copy_text(is_near ? "; near names: " : "; it has: ");
+  text_format(text, is_near ? "; near names: " : "; it has: ");
   for (size_t i = 0; i < shown.count && i < MOST_SHOWN; i++)
-    text = append(text, shown.items[i], i == 0);
-  if (shown.count > MOST_SHOWN && text != NULL) {
-    char *longer = heap_format("%s and %zu more", text, shown.count - MOST_SHOWN);
-    free(text);
-    text = longer;
-  }
+    text_format(text, "%s'%s'", i > 0 ? ", " : "", shown.items[i]);
+  if (shown.count > MOST_SHOWN) text_format(text, " and %zu more", shown.count - MOST_SHOWN);
   names_clear(&shown);
-  return text;
 }
 
 static size_t insert_all(struct close *list, size_t count, const struct names *names,
@@ -154,17 +145,12 @@ static size_t insert_all(struct close *list, size_t count, const struct names *n
   return count;
 }
 
-char *names_near(const struct names *self, const char *name) {
-  const struct names none = {.count = 0};
-  return names_near_also(self, &none, name);
-}
-
-char *names_near_also(const struct names *self, const struct names *also, const char *name) {
+void names_add_near(struct text *text, const struct names *self, const struct names *also,
+                    const char *name) {
   struct close closest[MOST_CLOSE];
-  size_t count = insert_all(closest, insert_all(closest, 0, self, name), also, name);
-  if (count == 0 && self->count == 0) return heap_copy_text("");
-  if (count == 0) return list_others(self, name);
-  char *text = heap_copy_text("; near names: ");
-  for (size_t i = 0; i < count; i++) text = append(text, closest[i].name, i == 0);
-  return text;
+  size_t count = insert_all(closest, 0, self, name);
+  if (also != NULL) count = insert_all(closest, count, also, name);
+  if (count == 0 && self->count > 0) add_others(text, self, name);
+  for (size_t i = 0; i < count; i++)
+    text_format(text, "%s'%s'", i > 0 ? ", " : "; near names: ", closest[i].name);
 }

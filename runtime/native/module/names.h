@@ -2,7 +2,7 @@
 #ifndef DSO_PACKER_MODULE_NAMES_H
 #define DSO_PACKER_MODULE_NAMES_H
 
-#include <stddef.h>
+#include "abi/text.h"
 
 struct names {
   size_t count, capacity;
@@ -11,14 +11,14 @@ struct names {
 
 /* Append a copy of a name. Returns 0, or -1 with OutOfMemoryError raised. */
 int names_add(struct names *self, const char *name);
+int names_add_function(void *names, const char *name, const char *signature); /* as names_add */
 void names_sort(struct names *self); /* also removes duplicates */
 void names_clear(struct names *self);
 
-/* "; near names: 'a', 'b'" for similar names, else "; it has: ..." for some that exist; "" without
- * names. As near_names of runtime/error.py. Freed by free(); NULL without memory. */
-char *names_near(const struct names *self, const char *name);
-
-/* The same; names of `also` are shown only if they are similar. */
-char *names_near_also(const struct names *self, const struct names *also, const char *name);
+/* Append "; near names: 'a', 'b'" for similar names, else "; it has: ..." for some that exist; nothing
+ * without names. As near_names of runtime/error.py. Names of `also` are shown only if they are
+ * similar; it may be NULL. */
+void names_add_near(struct text *text, const struct names *self, const struct names *also,
+                    const char *name);
 
 #endif

@@ -24,9 +24,9 @@ int not_found_see(void *not_found, dso_module *module) {
   return module->type->visit_functions(module, see_name, self);
 }
 
-char *not_found_text(const struct not_found *self) {
-  return self->hint != NULL ? heap_copy_text(self->hint)
-                            : names_near_also(&self->names, &self->also, self->name);
+void not_found_add(const struct not_found *self, struct text *text) {
+  if (self->hint != NULL) text_format(text, "%s", self->hint);
+  else names_add_near(text, &self->names, &self->also, self->name);
 }
 
 void not_found_clear(struct not_found *self) {
@@ -37,16 +37,12 @@ void not_found_clear(struct not_found *self) {
 
 int module_not_found(dso_module *self, const char *name) {
   struct not_found found = {.name = name};
-  char *why = NULL;
-  int status = module_visit(self, not_found_see, &found);
-  if (status == 0 && found.holder != NULL)
-    why = heap_format("; module '%s' carries it, but cannot run here", found.holder->type_key);
-  else if (status == 0) why = not_found_text(&found);
-  if (why != NULL)
-    (void)raised_format("FunctionNotFoundError", "%s: no function '%s' in its tree%s",
-                        module_where(self), name, why);
-  else if (status == 0) (void)raised_format("OutOfMemoryError", "no memory for a message");
-  free(why);
+  struct text text = {0};
+  text_check(&text, module_visit(self, not_found_see, &found));
+  text_format(&text, "%s: no function '%s' in its tree", module_where(self), name);
+  if (found.holder != NULL)
+    text_format(&text, "; module '%s' carries it, but cannot run here", found.holder->type_key);
+  else not_found_add(&found, &text);
   not_found_clear(&found);
-  return -1;
+  return text_raise(&text, "FunctionNotFoundError");
 }

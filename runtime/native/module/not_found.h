@@ -17,8 +17,8 @@ struct not_found {
 /* For module_visit: collect what a module says. */
 int not_found_see(void *not_found, dso_module *module);
 
-/* The end of the message, freed by free(); NULL without memory. */
-char *not_found_text(const struct not_found *self);
+/* Append the end of the message. */
+void not_found_add(const struct not_found *self, struct text *text);
 void not_found_clear(struct not_found *self);
 
 #endif

@@ -137,7 +137,7 @@ static int add_param(struct params *self, PyObject *name, PyObject *array) {
     return -1;
   }
   struct named_array *item = &self->arrays.items[self->arrays.count];
-  *item = (struct named_array){PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes), NULL};
+  *item = (struct named_array){.name = {PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)}};
   Py_DECREF(bytes); /* the list keeps it */
   if (!tensor_check(array) || convert_owned(name, array, &value) != 0) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "params: expected Tensors");

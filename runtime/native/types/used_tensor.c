@@ -27,6 +27,17 @@ int used_tensor_view(used_tensor *slot, dso_tensor_object *read, DLTensor *view)
   return 0;
 }
 
+int used_tensors_visit(const struct named_arrays *arrays, used_tensor *used, dso_visit_weight visit,
+                       void *context) {
+  int status = 0;
+  for (size_t i = 0; i < arrays->count && status == 0; i++) {
+    DLTensor tensor;
+    status = used_tensor_view(&used[i], arrays->items[i].tensor, &tensor);
+    if (status == 0) status = visit(context, arrays->items[i].name.data, &tensor);
+  }
+  return status;
+}
+
 void used_tensor_clear(used_tensor *slot) {
   dso_tensor_object *used = atomic_load(slot);
   if (used != NULL) object_release(&used->object);

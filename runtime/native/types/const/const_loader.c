@@ -17,7 +17,7 @@ static int set_pair(struct const_loader *self, size_t place, dso_any *pair) {
   const struct named_array *item = &self->arrays.items[place];
   dso_tensor_object *tensor = const_loader_use(self, place);
   if (tensor == NULL) return -1;
-  if (object_make_string(&pair[0], 1, item->name, item->name_size) != 0)
+  if (object_make_string(&pair[0], 1, item->name.data, item->name.size) != 0)
     return raised_format("OutOfMemoryError", "%s: no memory for a name", getters[0]);
   object_retain(&tensor->object);
   pair[1] = any_of_object(tensor);
@@ -62,14 +62,7 @@ static int visit_functions(dso_module *module, dso_visit_function visit, void *c
 
 static int visit_weights(dso_module *module, dso_visit_weight visit, void *context) {
   struct const_loader *self = (struct const_loader *)module;
-  int status = 0;
-  for (size_t i = 0; i < self->arrays.count && status == 0; i++) {
-    const struct named_array *item = &self->arrays.items[i];
-    DLTensor tensor;
-    status = used_tensor_view(&self->used[i], item->tensor, &tensor);
-    if (status == 0) status = visit(context, item->name, &tensor);
-  }
-  return status;
+  return used_tensors_visit(&self->arrays, self->used, visit, context);
 }
 
 static int weight(dso_module *module, const char *name, DLTensor *tensor) {

@@ -7,7 +7,7 @@
 
 #include "blob/arrays.h"
 #include "module/module.h"
-#include "types/name_order.h"
+#include "blob/name_order.h"
 #include "types/used_tensor.h"
 
 /* A function that needs constants. */
@@ -23,8 +23,7 @@ struct const_loader {
   dso_module module;
   enum dialect dialect;
   struct named_arrays arrays;
-  struct span *array_names; /* of `arrays`, for `order` */
-  used_tensor *used;        /* of `arrays` */
+  used_tensor *used; /* of `arrays` */
   struct name_order order;
   size_t num_symbols;
   struct const_symbol *symbols;

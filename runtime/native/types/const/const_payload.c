@@ -24,15 +24,10 @@ static void add_list(struct text *text, const struct span *names, size_t count, 
 /* ---- Names */
 
 static int order_arrays(struct const_loader *self) {
-  self->array_names = heap_new_zeroed(self->arrays.count + 1, sizeof *self->array_names);
   self->used = heap_new_zeroed(self->arrays.count + 1, sizeof *self->used);
-  if (self->array_names == NULL || self->used == NULL) return no_memory();
-  for (size_t i = 0; i < self->arrays.count; i++) {
-    const struct named_array *item = &self->arrays.items[i];
-    self->array_names[i] = (struct span){item->name, item->name_size};
-  }
-  return name_order_make(&self->order, self->array_names, self->arrays.count,
-                         sizeof *self->array_names);
+  if (self->used == NULL) return no_memory();
+  return name_order_make(&self->order, self->arrays.items, self->arrays.count,
+                         sizeof *self->arrays.items);
 }
 
 size_t const_loader_place(const struct const_loader *self, const char *name, size_t nbytes) {
@@ -134,7 +129,6 @@ void const_payload_clear(struct const_loader *self) {
   for (size_t i = 0; i < self->num_symbols; i++) free(self->symbols[i].constants);
   free(self->symbols);
   name_order_free(&self->symbol_order);
-  free(self->array_names);
   for (size_t i = 0; self->used != NULL && i < self->arrays.count; i++)
     used_tensor_clear(&self->used[i]);
   free(self->used);

@@ -4,7 +4,7 @@
 
 #include "device/kernel.h"
 #include "module/module.h"
-#include "types/name_order.h"
+#include "blob/name_order.h"
 
 struct device_module;
 

@@ -18,8 +18,8 @@ static int find(dso_module *module, const char *name, dso_function **function) {
 static int visit_functions(dso_module *module, dso_visit_function visit, void *context) {
   int status = 0;
   (void)module;
-  for (size_t i = 0; graph_function_names[i] != NULL && status == 0; i++)
-    status = visit(context, graph_function_names[i], NULL);
+  for (size_t i = 0; graph_functions[i].name != NULL && status == 0; i++)
+    status = visit(context, graph_functions[i].name, NULL);
   return status;
 }
 

@@ -52,9 +52,15 @@ int graph_set_linked(struct graph_executor *self, const struct operator_finder *
 #define AOT_METADATA "get_c_metadata"
 int aot_graph_read(struct graph *graph, dso_function *get_c_metadata);
 
-/* The functions of an executor, by name; NULL for others (graph_functions.c). */
+/* The functions of an executor; the last has no name (graph_functions.c). */
+struct graph_function {
+  const char *name;
+  dso_safe_call call;
+};
+extern const struct graph_function graph_functions[];
+
+/* The function of a name, or NULL. */
 dso_safe_call graph_function_find(const char *name);
-extern const char *const graph_function_names[];
 
 /* Raise KeyError "no <what> 'name'", with near names. Returns -1. */
 int graph_no_name(const struct graph_executor *self, const char *what, struct span name,

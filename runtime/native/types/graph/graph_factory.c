@@ -83,7 +83,7 @@ int load_aot_factory(struct reader *reader, struct span type_key, dso_module **m
 int factory_array(const struct factory *self, struct span name, dso_tensor_object **array) {
   for (size_t i = 0; i < self->arrays->count; i++) {
     const struct named_array *item = &self->arrays->items[i];
-    if (item->name_size != name.size || memcmp(item->name, name.data, name.size) != 0) continue;
+    if (span_compare(item->name, name) != 0) continue;
     *array = used_tensor_get(&self->used[i], item->tensor);
     return *array != NULL ? 1 : -1;
   }
@@ -166,14 +166,7 @@ static int visit_functions(dso_module *module, dso_visit_function visit, void *c
 
 static int visit_weights(dso_module *module, dso_visit_weight visit, void *context) {
   const struct factory *self = (const struct factory *)module;
-  int status = 0;
-  for (size_t i = 0; i < self->arrays->count && status == 0; i++) {
-    const struct named_array *item = &self->arrays->items[i];
-    DLTensor tensor;
-    status = used_tensor_view(&self->used[i], item->tensor, &tensor);
-    if (status == 0) status = visit(context, item->name, &tensor);
-  }
-  return status;
+  return used_tensors_visit(self->arrays, self->used, visit, context);
 }
 
 static int weight(dso_module *module, const char *name, DLTensor *tensor) {

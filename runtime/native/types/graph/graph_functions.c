@@ -193,38 +193,26 @@ static int debug_get_output(void *handle, const dso_any *args, int32_t num_args,
 
 /* ---- All */
 
-const char *const graph_function_names[] = {"set_input",
-                                            "set_input_zero_copy",
-                                            "set_output_zero_copy",
-                                            "run",
-                                            "get_output",
-                                            "get_input",
-                                            "get_num_outputs",
-                                            "get_num_inputs",
-                                            "get_input_index",
-                                            "get_output_index",
-                                            "get_input_info",
-                                            "load_params",
-                                            "share_params",
-                                            "debug_get_output",
-                                            NULL};
+const struct graph_function graph_functions[] = {
+    {"set_input", graph_set_input},
+    {"set_input_zero_copy", graph_set_input_zero_copy},
+    {"set_output_zero_copy", set_output_zero_copy},
+    {"run", run},
+    {"get_output", get_output},
+    {"get_input", graph_get_input},
+    {"get_num_outputs", get_num_outputs},
+    {"get_num_inputs", graph_get_num_inputs},
+    {"get_input_index", graph_get_input_index},
+    {"get_output_index", get_output_index},
+    {"get_input_info", graph_get_input_info},
+    {"load_params", graph_load_params},
+    {"share_params", graph_share_params},
+    {"debug_get_output", debug_get_output},
+    {NULL, NULL},
+};
 
 dso_safe_call graph_function_find(const char *name) {
-  static const dso_safe_call calls[] = {graph_set_input,
-                                        graph_set_input_zero_copy,
-                                        set_output_zero_copy,
-                                        run,
-                                        get_output,
-                                        graph_get_input,
-                                        get_num_outputs,
-                                        graph_get_num_inputs,
-                                        graph_get_input_index,
-                                        get_output_index,
-                                        graph_get_input_info,
-                                        graph_load_params,
-                                        graph_share_params,
-                                        debug_get_output};
-  for (size_t i = 0; graph_function_names[i] != NULL; i++)
-    if (strcmp(graph_function_names[i], name) == 0) return calls[i];
+  for (const struct graph_function *row = graph_functions; row->name != NULL; row++)
+    if (strcmp(row->name, name) == 0) return row->call;
   return NULL;
 }

@@ -18,19 +18,15 @@ int graph_no_name(const struct graph_executor *self, const char *what, struct sp
   struct names names = {0};
   struct text text = {0};
   size_t count = is_node ? graph->num_nodes : graph->num_inputs;
-  int status = 0;
-  for (size_t i = 0; i < count && status == 0; i++) {
-    const struct graph_node *node = is_node ? &graph->nodes[i] : graph_input_node(graph, i);
-    status = names_add(&names, node->name.data);
-  }
-  char *near = status == 0 ? names_near(&names, name.data) : NULL;
   text_format(&text, "no %s ", what);
   text_repr(&text, name.data, name.size);
-  text_format(&text, "%s", near != NULL ? near : "");
-  (void)text_raise(&text, "KeyError");
-  free(near);
+  for (size_t i = 0; i < count; i++) {
+    const struct graph_node *node = is_node ? &graph->nodes[i] : graph_input_node(graph, i);
+    text_check(&text, names_add(&names, node->name.data));
+  }
+  names_add_near(&text, &names, NULL, name.data);
   names_clear(&names);
-  return -1;
+  return text_raise(&text, "KeyError");
 }
 
 int graph_check_index(const char *what, int64_t index, size_t count, size_t *checked) {

@@ -18,7 +18,7 @@ static int refuse_extra(const struct graph *graph, const char *where,
   size_t count = 0;
   text_format(&text, "%s: ", where);
   for (size_t i = 0; i < arrays->count; i++) {
-    struct span name = {arrays->items[i].name, arrays->items[i].name_size};
+    struct span name = arrays->items[i].name;
     if (graph_find_input(graph, name) != GRAPH_NO_INDEX || ++count > 8) continue;
     if (count > 1) text_add(&text, ", ", 2);
     text_shown(&text, name.data, name.size);
@@ -43,11 +43,10 @@ int graph_check_param(const struct graph *graph, const char *where, size_t input
 int graph_check_params(const struct graph *graph, const char *where,
                        const struct named_arrays *arrays) {
   for (size_t i = 0; i < arrays->count; i++)
-    if (graph_find_input(graph, (struct span){arrays->items[i].name, arrays->items[i].name_size}) ==
-        GRAPH_NO_INDEX)
+    if (graph_find_input(graph, arrays->items[i].name) == GRAPH_NO_INDEX)
       return refuse_extra(graph, where, arrays);
   for (size_t i = 0; i < arrays->count; i++) {
-    struct span name = {arrays->items[i].name, arrays->items[i].name_size};
+    struct span name = arrays->items[i].name;
     size_t input = graph_find_input(graph, name);
     if (graph_check_param(graph, where, input, &arrays->items[i].tensor->tensor) != 0) return -1;
   }
@@ -78,7 +77,7 @@ int graph_set_arrays(struct graph_executor *self, const char *where,
                      const struct named_arrays *arrays) {
   if (graph_check_params(&self->graph, where, arrays) != 0) return -1;
   for (size_t i = 0; i < arrays->count; i++) {
-    struct span name = {arrays->items[i].name, arrays->items[i].name_size};
+    struct span name = arrays->items[i].name;
     size_t input = graph_find_input(&self->graph, name);
     if (set_named(self, input, arrays->items[i].tensor) != 0) return -1;
   }
@@ -129,7 +128,7 @@ int graph_load_params(void *handle, const dso_any *args, int32_t num_args, dso_a
 /* Replace each array by the other executor's. */
 static int take_from(const struct graph_executor *other, struct named_arrays *arrays) {
   for (size_t i = 0; i < arrays->count; i++) {
-    struct span name = {arrays->items[i].name, arrays->items[i].name_size};
+    struct span name = arrays->items[i].name;
     size_t input = graph_find_input(&other->graph, name);
     if (input == GRAPH_NO_INDEX) return graph_no_name(other, "input", name, 0);
     dso_tensor_object *array = other->binding.arrays[graph_input_entry(&other->graph, input)];
@@ -162,7 +161,7 @@ static dso_array_object *make_row(const struct named_array *array, used_tensor *
   dso_tensor_object *tensor = used_tensor_get(used, array->tensor);
   dso_array_object *row = tensor != NULL ? array_object_new(2) : NULL;
   if (row == NULL) return NULL;
-  if (object_make_string(&row->items[0], 1, array->name, array->name_size) == 0) {
+  if (object_make_string(&row->items[0], 1, array->name.data, array->name.size) == 0) {
     row->items[1] = any_of_object(tensor);
     object_retain(&tensor->object);
     return row;

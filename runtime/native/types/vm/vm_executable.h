@@ -7,7 +7,7 @@
 #define DSO_PACKER_TYPES_VM_EXECUTABLE_H
 
 #include "module/module.h"
-#include "types/name_order.h"
+#include "blob/name_order.h"
 #include "types/used_tensor.h"
 #include "vm/vm.h"
 

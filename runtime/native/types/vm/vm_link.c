@@ -42,11 +42,6 @@ static int find_one(struct vm_executable *self, size_t index, struct callees *ca
   return status < 0 ? -1 : 0;
 }
 
-static int add_name(void *context, const char *name, const char *signature) {
-  (void)signature;
-  return names_add(context, name);
-}
-
 struct known {
   const dso_module *left_out;
   struct names names, also;
@@ -55,32 +50,25 @@ struct known {
 static int add_names(void *context, dso_module *module) {
   struct known *known = context;
   if (module == known->left_out || module->type->visit_functions == NULL) return 0;
-  return module->type->visit_functions(module, add_name, &known->names);
-}
-
-/* Similar names of imports and of the program; NULL if it cannot be listed. */
-static char *near_names(struct vm_executable *self, const char *name) {
-  struct known known = {.left_out = &self->module};
-  char *near = NULL;
-  if (module_visit(&self->module, add_names, &known) == 0 && global_names(&known.names) == 0 &&
-      built_in_add_names(&known.also) == 0)
-    near = names_near_also(&known.names, &known.also, name);
-  names_clear(&known.names);
-  names_clear(&known.also);
-  return near;
+  return module->type->visit_functions(module, names_add_function, &known->names);
 }
 
 static int refuse_missing(struct vm_executable *self, struct callees *callees) {
-  char *near = near_names(self, callees->first_missing);
+  struct known known = {.left_out = &self->module};
+  struct text text = {0};
+  text_format(&text, "<VMExecutable '%s'>: its code calls %s", self->module.type_key,
+              text_of(&callees->missing));
   if (callees->num_missing > MOST_LISTED)
-    text_format(&callees->missing, " and %zu more", callees->num_missing - MOST_LISTED);
-  (void)raised_format("FunctionNotFoundError",
-                      "<VMExecutable '%s'>: its code calls %s, which no import "
-                      "has, and which is neither a global function nor built in; "
-                      "runtime.register_func or dso_register_function can provide it%s",
-                      self->module.type_key, text_of(&callees->missing), near != NULL ? near : "");
-  free(near);
-  return -1;
+    text_format(&text, " and %zu more", callees->num_missing - MOST_LISTED);
+  text_format(&text, ", which no import has, and which is neither a global function nor built in; "
+                     "runtime.register_func or dso_register_function can provide it");
+  text_check(&text, module_visit(&self->module, add_names, &known));
+  text_check(&text, global_names(&known.names));
+  text_check(&text, built_in_add_names(&known.also));
+  names_add_near(&text, &known.names, &known.also, callees->first_missing);
+  names_clear(&known.names);
+  names_clear(&known.also);
+  return text_raise(&text, "FunctionNotFoundError");
 }
 
 static int find_all(struct vm_executable *self, struct callees *callees) {

@@ -22,24 +22,18 @@ static int refuse(const char *kind, const char *before, struct span name, const 
   return status;
 }
 
-static int add_name(void *context, const char *name, const char *signature) {
-  (void)signature;
-  return names_add(context, name);
-}
-
 static int no_function(struct virtual_machine *self, struct span name) {
   struct names names = {0};
+  struct text text = {0};
   char *copy = heap_format("%.*s", (int)(name.size < 1024 ? name.size : 1024), name.data);
-  char *near = NULL;
-  if (copy != NULL && self->module.type->visit_functions(&self->module, add_name, &names) == 0)
-    near = names_near(&names, copy);
-  (void)refuse("FunctionNotFoundError",
-               "<VirtualMachineModule 'relax.VirtualMachine'> has no function ", name,
-               near != NULL ? near : "");
+  text_format(&text, "<VirtualMachineModule 'relax.VirtualMachine'> has no function ");
+  text_repr(&text, name.data, name.size);
+  text.is_broken |= copy == NULL;
+  text_check(&text, self->module.type->visit_functions(&self->module, names_add_function, &names));
+  if (!text.is_broken) names_add_near(&text, &names, NULL, copy);
   names_clear(&names);
-  free(near);
   free(copy);
-  return -1;
+  return text_raise(&text, "FunctionNotFoundError");
 }
 
 /* Read the argument that names a function of the model. Returns 0 with its row, or -1 with the

@@ -19,15 +19,13 @@ static const char *name_of(const dso_any *constant) {
 
 static int not_found(struct vm_executable *self, const char *name) {
   struct names names = {.count = 0};
-  char *near = NULL;
-  if (module_import_weight_names(&self->module, &names) == 0) near = names_near(&names, name);
+  struct text text = {0};
+  text_check(&text, module_import_weight_names(&self->module, &names));
+  text_format(&text, "<VMExecutable '%s'>: its code uses the weight '%s', which no import has",
+              self->module.type_key, name);
+  names_add_near(&text, &names, NULL, name);
   names_clear(&names);
-  (void)raised_format("KeyError",
-                      "<VMExecutable '%s'>: its code uses the weight '%s', which no "
-                      "import has%s",
-                      self->module.type_key, name, near != NULL ? near : "");
-  free(near);
-  return -1;
+  return text_raise(&text, "KeyError");
 }
 
 /* A read-only view that keeps the module of the weight. */

@@ -1,6 +1,6 @@
 /* Names of a payload, sorted: for look-ups, and to find a name that occurs twice. */
-#ifndef DSO_PACKER_TYPES_NAME_ORDER_H
-#define DSO_PACKER_TYPES_NAME_ORDER_H
+#ifndef DSO_PACKER_BLOB_NAME_ORDER_H
+#define DSO_PACKER_BLOB_NAME_ORDER_H
 
 #include <stdint.h>
 

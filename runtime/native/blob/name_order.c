@@ -1,6 +1,6 @@
 /* Sorted names. A hash table would be faster, but names of unknown origin can be chosen to
  * collide. */
-#include "types/name_order.h"
+#include "blob/name_order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,15 +8,9 @@
 #include "abi/heap.h"
 #include "abi/raised.h"
 
-static int compare_text(struct span a, struct span b) {
-  size_t least = a.size < b.size ? a.size : b.size;
-  int order = least > 0 ? memcmp(a.data, b.data, least) : 0;
-  return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
-}
-
 static int compare(const void *left, const void *right) {
   const struct name *a = left, *b = right;
-  int order = compare_text(a->text, b->text);
+  int order = span_compare(a->text, b->text);
   return order != 0 ? order : (a->place > b->place) - (a->place < b->place);
 }
 
@@ -43,10 +37,10 @@ size_t name_order_find(const struct name_order *order, const char *text, size_t 
   size_t low = 0, high = order->count; /* the first that is not less is in [low, high] */
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if (compare_text(order->sorted[middle].text, searched) < 0) low = middle + 1;
+    if (span_compare(order->sorted[middle].text, searched) < 0) low = middle + 1;
     else high = middle;
   }
-  if (low == order->count || compare_text(order->sorted[low].text, searched) != 0) return NO_NAME;
+  if (low == order->count || span_compare(order->sorted[low].text, searched) != 0) return NO_NAME;
   return order->sorted[low].place;
 }
 
@@ -54,7 +48,7 @@ size_t name_order_repeated(const struct name_order *order) {
   size_t first = NO_NAME;
   for (size_t i = 1; i < order->count; i++)
     if (order->sorted[i].place < first &&
-        compare_text(order->sorted[i - 1].text, order->sorted[i].text) == 0)
+        span_compare(order->sorted[i - 1].text, order->sorted[i].text) == 0)
       first = order->sorted[i].place;
   return first;
 }
