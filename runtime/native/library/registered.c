@@ -5,10 +5,13 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "abi/heap.h"
 #include "abi/segment.h"
 #include "dso_system_symbol.h"
+#include "elf/layout.h"
 #include "library/provided.h"
 
 enum { MAX_TEXT = 64 << 20 };
@@ -114,6 +117,33 @@ struct registered_symbol registered_find(const char *name) {
   return (struct registered_symbol){search.address, part.nbytes, part.flags};
 }
 
+struct registered_symbol registered_find_in(const char *start, const char *prefix,
+                                            const char *name) {
+  struct registered_symbol symbol = {.address = NULL};
+  char *text = heap_format("%s%s%s", start, prefix, name);
+  if (text != NULL) symbol = registered_find(text);
+  free(text);
+  return symbol;
+}
+
+void *registered_variable(const void *prefix, const char *name) {
+  struct registered_symbol symbol = registered_find_in("", prefix, name);
+  int is_variable = symbol.address != NULL && (symbol.flags & PF_W) != 0 &&
+                    symbol.nbytes >= sizeof(void *) &&
+                    (uintptr_t)symbol.address % sizeof(void *) == 0;
+  return is_variable ? (void *)(uintptr_t)symbol.address : NULL;
+}
+
+int registered_listed(const void *library, const char *name, int is_code, const uint8_t **bytes,
+                      size_t *nbytes) {
+  struct registered_symbol symbol = registered_find(name);
+  (void)library;
+  if (symbol.address == NULL) return 0;
+  if (is_code) return (symbol.flags & PF_X) != 0;
+  *bytes = symbol.address;
+  return registered_text(&symbol, nbytes) == NULL;
+}
+
 /* ---- Sizes of data */
 
 /* True for a blob: a u64 count, then that many bytes (docs/format.md). */
@@ -158,4 +188,25 @@ static int visit_name(const dso_system_symbol *symbol, void *arg) {
 int registered_visit(int (*visit)(const char *name, void *arg), void *arg) {
   struct visitor visitor = {visit, arg};
   return visit_all(visit_name, &visitor);
+}
+
+struct part_visitor {
+  const char *start, *prefix;
+  int (*visit)(const char *start, const char *name, void *arg);
+  void *arg;
+};
+
+static int visit_part(const char *symbol, void *arg) {
+  const struct part_visitor *self = arg;
+  size_t start = strlen(self->start), prefix = strlen(self->prefix);
+  if (strncmp(symbol, self->start, start) != 0 ||
+      strncmp(symbol + start, self->prefix, prefix) != 0)
+    return 0;
+  return self->visit(self->start, symbol + start + prefix, self->arg);
+}
+
+int registered_visit_in(const char *start, const char *prefix,
+                        int (*visit)(const char *start, const char *name, void *arg), void *arg) {
+  struct part_visitor visitor = {start, prefix, visit, arg};
+  return registered_visit(visit_part, &visitor);
 }

@@ -19,6 +19,17 @@ struct registered_symbol {
 
 struct registered_symbol registered_find(const char *name);
 
+/* The same of <start><prefix><name>. */
+struct registered_symbol registered_find_in(const char *start, const char *prefix,
+                                            const char *name);
+
+/* The pointer variable of a model with the prefix, or NULL: for context_fill. */
+void *registered_variable(const void *prefix, const char *name);
+
+/* Find a symbol of a list of checksums, which has the prefix: for checksums_verify. */
+int registered_listed(const void *library, const char *name, int is_code, const uint8_t **bytes,
+                      size_t *nbytes);
+
 /* Store the size of a symbol's data, which the bytes themselves give: a blob, by its name, begins
  * with a count of bytes; all else is text and ends with a NUL, which is counted. Return NULL, or
  * why the bytes give none. */
@@ -28,6 +39,10 @@ const char *registered_text(const struct registered_symbol *symbol, size_t *nbyt
 
 /* Call `visit` for each registered name until it returns nonzero; return that value, or 0. */
 int registered_visit(int (*visit)(const char *name, void *arg), void *arg);
+
+/* Call `visit` with the parts <start> and <name> of each registered <start><prefix><name>. */
+int registered_visit_in(const char *start, const char *prefix,
+                        int (*visit)(const char *start, const char *name, void *arg), void *arg);
 
 /* Why a registration during a dlopen was refused; longer texts are truncated. */
 struct refused_registration {

@@ -14,110 +14,21 @@ static const struct file_origin *file_of(const struct origin *origin) {
   return (const struct file_origin *)(const void *)origin;
 }
 
-static int find(const struct origin *self, const char *prefix, const char *name,
-                struct elf_symbol *symbol) {
-  char few[256], *text = few;
-  size_t begin = strlen(prefix), size = begin + strlen(name) + 1;
-  *symbol = (struct elf_symbol){.value = 0};
-  if (size > sizeof few && (text = heap_new(size)) == NULL)
-    return raised_format("OutOfMemoryError", "%s: no memory for a name", self->path);
-  memcpy(text, prefix, begin);
-  memcpy(text + begin, name, size - begin);
-  int found = loaded_symbol(&file_of(self)->loaded, text, symbol);
-  if (text != few) free(text);
-  return found;
-}
-
-static int refuse(const struct origin *self, const char *prefix, const char *name,
-                  const struct elf_symbol *symbol, const char *wrong) {
-  return raised_format("LibraryLoadError", "%s: %s%s at 0x%" PRIx64 ": %s", self->path, prefix,
-                       name, symbol->value, wrong);
-}
-
-static int find_data(const struct origin *self, const char *prefix, const char *name,
-                     const uint8_t **bytes, size_t *nbytes) {
-  struct elf_symbol symbol;
-  int found = find(self, prefix, name, &symbol);
-  if (found <= 0) return found;
-  const char *wrong = loaded_data(&file_of(self)->loaded, &symbol, bytes);
-  *nbytes = (size_t)symbol.size;
-  return wrong == NULL ? 1 : refuse(self, prefix, name, &symbol, wrong);
-}
-
-static int data(const struct origin *self, const char *symbol, const uint8_t **bytes,
+static int data(const struct origin *self, const char *name, const uint8_t **bytes,
                 size_t *nbytes) {
-  return find_data(self, "", symbol, bytes, nbytes);
-}
-
-/* ---- The three ways to find a function. Each returns 1, 0 or -1. */
-
-static int find_code(const struct origin *self, const char *prefix, const char *name,
-                     const uint8_t **code) {
-  struct elf_symbol symbol;
-  int found = find(self, prefix, name, &symbol);
-  if (found <= 0) return found;
-  const char *wrong = loaded_code(&file_of(self)->loaded, &symbol, code);
-  return wrong == NULL ? 1 : refuse(self, prefix, name, &symbol, wrong);
-}
-
-static int make(const struct origin *self, const char *name, const uint8_t *code,
-                const uint8_t *facts, size_t nbytes, struct host_function **found) {
-  *found = host_function_new(self, name, facts, nbytes);
-  if (*found == NULL) return -1;
-  (*found)->code = code;
-  return 1;
-}
-
-/* __tvm_ffi_<name>, with or without facts. */
-static int find_safe(const struct origin *self, const char *name, struct host_function **found) {
-  const uint8_t *code, *facts = NULL;
-  size_t nbytes = 0;
-  int status = find_code(self, "__tvm_ffi_", name, &code);
-  if (status <= 0) return status;
-  status = find_data(self, "__packer_fn_", name, &facts, &nbytes);
-  return status < 0 ? -1 : make(self, name, code, status > 0 ? facts : NULL, nbytes, found);
-}
-
-static int find_packed_code(const struct origin *self, struct host_function *found) {
-  int status = find_code(self, "", found->name, &found->code);
-  if (status == 0)
-    return raised_format("LibraryLoadError",
-                         "%s: __packer_fn_%s: declares a packed C function, found no symbol '%s'",
-                         self->path, found->name, found->name);
-  return status;
-}
-
-/* <name>, if its facts declare it a packed C function. */
-static int find_declared(const struct origin *self, const char *name,
-                         struct host_function **found) {
-  const uint8_t *facts;
-  size_t nbytes;
-  int status = find_data(self, "__packer_fn_", name, &facts, &nbytes);
-  if (status <= 0) return status;
-  if (make(self, name, NULL, facts, nbytes, found) < 0) return -1;
-  (*found)->is_packed = (*found)->facts.is_packed;
-  status = (*found)->is_packed ? find_packed_code(self, *found) : 0;
-  if (status <= 0) host_function_free(*found);
-  return status;
-}
-
-/* <name> without facts: a packed C function, if TVM built the library. */
-static int find_plain(const struct origin *self, const char *name, struct host_function **found) {
   const struct loaded *loaded = &file_of(self)->loaded;
   struct elf_symbol symbol;
-  const uint8_t *code;
-  int status = find(self, "", name, &symbol);
-  if (status <= 0 || loaded_code(loaded, &symbol, &code) != NULL || !loaded_is_tvm(loaded))
-    return status < 0 ? -1 : 0;
-  status = make(self, name, code, NULL, 0, found);
-  if (status > 0) (*found)->is_packed = 1;
-  return status;
+  if (!loaded_symbol(loaded, name, &symbol)) return 0;
+  const char *wrong = loaded_data(loaded, &symbol, bytes);
+  *nbytes = (size_t)symbol.size;
+  if (wrong == NULL) return 1;
+  return raised_format("LibraryLoadError", "%s: %s at 0x%" PRIx64 ": %s", self->path, name,
+                       symbol.value, wrong);
 }
 
-static int function(const struct origin *self, const char *name, struct host_function **found) {
-  int status = find_safe(self, name, found);
-  if (status == 0) status = find_declared(self, name, found);
-  return status == 0 ? find_plain(self, name, found) : status;
+static int function(const struct origin *self, const char *name, struct found_function *found,
+                    struct load_error *error) {
+  return loaded_function(&file_of(self)->loaded, name, found, error);
 }
 
 /* ---- Names */

@@ -33,7 +33,7 @@ static int is_read_only(const struct origin *origin, const dso_any *value) {
 
 static int32_t find_read_only(const struct host_function *self, const dso_any *args,
                               int32_t num_args) {
-  const struct facts *facts = &self->facts;
+  const struct facts *facts = &self->found.facts;
   int32_t end = facts->end_written < num_args ? facts->end_written : num_args;
   for (int32_t i = facts->first_written; i < end; i++)
     if (facts->params[i].code[0] == '*' && is_read_only(self->origin, &args[i])) return i;
@@ -42,8 +42,8 @@ static int32_t find_read_only(const struct host_function *self, const dso_any *a
 
 dso_safe_call library_code_of(const struct host_function *function) {
   dso_safe_call code;
-  memcpy(&code, &function->code, sizeof code); /* ISO C has no cast from data to function */
-  return function->is_packed ? NULL : code;
+  memcpy(&code, &function->found.code, sizeof code); /* ISO C has no cast from data to function */
+  return function->found.is_packed ? NULL : code;
 }
 
 /* A function that writes to its arguments: weights of a library are read-only memory. */
@@ -53,13 +53,13 @@ static int call_writing(void *handle, const dso_any *args, int32_t num_args, dso
   if (wrong >= 0)
     return raised_format("ValueError",
                          "%s: argument %d '%s': expected a writable tensor, found a read-only one",
-                         self->name, (int)wrong + 1, self->facts.params[wrong].name);
+                         self->name, (int)wrong + 1, self->found.facts.params[wrong].name);
   return library_code_of(self)(NULL, args, num_args, result);
 }
 
 static int call_packed(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
   const struct host_function *self = handle;
-  return packed_call((void *)(uintptr_t)self->code, args, num_args, result);
+  return packed_call((void *)(uintptr_t)self->found.code, args, num_args, result);
 }
 
 static int find(dso_module *self, const char *name, dso_function **function) {
@@ -67,8 +67,8 @@ static int find(dso_module *self, const char *name, dso_function **function) {
   int status = origin_function(origin_of(self), name, &found);
   if (status <= 0) return status;
   void *handle = (void *)(uintptr_t)found;
-  if (found->is_packed) *function = module_function_new(self, call_packed, handle);
-  else if (found->facts.end_written > 0)
+  if (found->found.is_packed) *function = module_function_new(self, call_packed, handle);
+  else if (found->found.facts.end_written > 0)
     *function = module_function_new(self, call_writing, handle);
   else *function = module_function_of_code(self, library_code_of(found));
   return *function != NULL ? 1 : -1;
@@ -104,7 +104,7 @@ static int list_functions(const struct origin *origin, struct names *names) {
 /* Damaged facts raise an error when the function is looked up; here it has no signature. */
 static const char *signature_of(struct origin *origin, const char *name) {
   const struct host_function *function;
-  return origin_function(origin, name, &function) > 0 ? function->facts.type : NULL;
+  return origin_function(origin, name, &function) > 0 ? function->found.facts.type : NULL;
 }
 
 static int visit_functions(dso_module *self, dso_visit_function visit, void *context) {

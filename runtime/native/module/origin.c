@@ -8,7 +8,6 @@
 #include "abi/dlpack.h"
 #include "abi/heap.h"
 #include "abi/raised.h"
-#include "scan/utf8.h"
 
 static void end_origin(struct ending *ending) {
   struct origin *self = (struct origin *)(void *)((char *)ending - offsetof(struct origin, ending));
@@ -17,7 +16,8 @@ static void end_origin(struct ending *ending) {
     while (self->functions[i] != NULL) {
       struct host_function *function = self->functions[i];
       self->functions[i] = function->next;
-      host_function_free(function);
+      found_function_free(&function->found);
+      free(function);
     }
   free(self->path);
   free((void *)(uintptr_t)self->options.devices);
@@ -98,52 +98,39 @@ static struct host_function **bucket_of(struct origin *self, const char *name) {
   return &self->functions[(hash ^ hash >> 16) % ORIGIN_BUCKETS];
 }
 
+/* A new function, or NULL with *status 0, or -1 and the error raised. */
+static struct host_function *look_up(const struct origin *origin, const char *name, int *status) {
+  struct found_function found;
+  struct load_error error;
+  *status = is_function_name(name) ? origin->type->function(origin, name, &found, &error) : 0;
+  if (*status < 0)
+    *status = raised_format(load_error_kind(&error), "%s: %s", origin->path, error.message);
+  if (*status <= 0) return NULL;
+  size_t size = strlen(name) + 1;
+  struct host_function *self = heap_new_zeroed(1, sizeof *self + size);
+  if (self == NULL) {
+    found_function_free(&found);
+    *status = raised_format("OutOfMemoryError", "%s: no memory for a function", origin->path);
+    return NULL;
+  }
+  memcpy(self->name, name, size);
+  self->origin = origin;
+  self->found = found;
+  return self;
+}
+
 /* Two threads may add the same name; then either is found. */
 int origin_function(struct origin *self, const char *name, const struct host_function **found) {
   struct host_function **bucket = bucket_of(self, name);
   struct host_function *first = __atomic_load_n(bucket, __ATOMIC_ACQUIRE), *function = first;
+  int status = 1;
   while (function != NULL && strcmp(function->name, name) != 0) function = function->next;
   *found = function;
-  if (function != NULL) return 1;
-  int status = is_function_name(name) ? self->type->function(self, name, &function) : 0;
-  if (status <= 0) return status;
+  if (function != NULL || (function = look_up(self, name, &status)) == NULL) return status;
   function->next = first;
   while (!__atomic_compare_exchange_n(bucket, &function->next, function, 0, __ATOMIC_RELEASE,
                                       __ATOMIC_RELAXED))
     continue;
   *found = function;
   return 1;
-}
-
-static const char *read_facts(struct host_function *self, const uint8_t *facts, size_t nbytes) {
-  struct utf8_error error;
-  if (memchr(facts, 0, nbytes) != facts + nbytes - 1)
-    return "expected text that ends with its only NUL";
-  if (utf8_check((const char *)facts, nbytes - 1, &error) != 0) return "expected UTF-8 text";
-  self->text = heap_new(nbytes);
-  if (self->text == NULL) return HEAP_NO_MEMORY;
-  memcpy(self->text, facts, nbytes);
-  return facts_parse(self->text, &self->facts);
-}
-
-struct host_function *host_function_new(const struct origin *origin, const char *name,
-                                        const uint8_t *facts, size_t nbytes) {
-  size_t size = strlen(name) + 1;
-  struct host_function *self = heap_new_zeroed(1, sizeof *self + size);
-  const char *wrong = self == NULL ? HEAP_NO_MEMORY : NULL;
-  if (self != NULL) memcpy(self->name, name, size);
-  if (self != NULL) self->origin = origin;
-  if (self != NULL && facts != NULL) wrong = read_facts(self, facts, nbytes);
-  if (wrong == NULL) return self;
-  if (wrong == HEAP_NO_MEMORY)
-    (void)raised_format("OutOfMemoryError", "%s: no memory for a function", origin->path);
-  else (void)raised_format("LibraryLoadError", "%s: __packer_fn_%s: %s", origin->path, name, wrong);
-  if (self != NULL) host_function_free(self);
-  return NULL;
-}
-
-void host_function_free(struct host_function *self) {
-  facts_free(&self->facts);
-  free(self->text);
-  free(self);
 }

@@ -5,7 +5,7 @@
 #ifndef DSO_PACKER_MODULE_ORIGIN_H
 #define DSO_PACKER_MODULE_ORIGIN_H
 
-#include "library/facts.h"
+#include "library/found_function.h"
 #include "module/module.h"
 
 struct context;
@@ -15,18 +15,16 @@ struct origin;
 struct host_function {
   struct host_function *next;
   const struct origin *origin;
-  const uint8_t *code;
-  int is_packed; /* a packed C function of TVM; else a safe call */
-  char *text;    /* the facts point into it; NULL without facts */
-  struct facts facts;
+  struct found_function found;
   char name[];
 };
 
 struct origin_type {
   /* Find constant data. Returns 1, 0 if there is none, or -1 with the error raised. */
   int (*data)(const struct origin *self, const char *symbol, const uint8_t **bytes, size_t *nbytes);
-  /* Find a function. Returns 1 with a new struct in *found, 0, or -1 with the error raised. */
-  int (*function)(const struct origin *self, const char *name, struct host_function **found);
+  /* Find a function. Returns 1, 0, or -1 with *error filled. */
+  int (*function)(const struct origin *self, const char *name, struct found_function *found,
+                  struct load_error *error);
   /* Call `visit` for each symbol that begins with `start`, until it returns nonzero; return that,
    * or 0. */
   int (*visit_symbols)(const struct origin *self, const char *start,
@@ -69,11 +67,6 @@ struct origin *origin_of(const dso_module *module);
 
 /* Find a function, once for each name. Returns 1 with *found borrowed, 0, or -1 raised. */
 int origin_function(struct origin *self, const char *name, const struct host_function **found);
-
-/* A host_function with a copy of the facts; `facts` is NULL without. NULL with the error raised. */
-struct host_function *host_function_new(const struct origin *origin, const char *name,
-                                        const uint8_t *facts, size_t nbytes);
-void host_function_free(struct host_function *self);
 
 /* True for names that a function can have: ASCII that is printable. */
 int is_function_name(const char *name);

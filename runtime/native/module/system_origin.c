@@ -23,20 +23,11 @@ static const char *prefix_of(const struct origin *self) {
   return ((const struct system_origin *)(const void *)self)->prefix;
 }
 
-/* Find the symbol <start><prefix><name>. `address` is NULL if it is absent. */
-static struct registered_symbol find(const char *start, const char *prefix, const char *name) {
-  struct registered_symbol symbol = {.address = NULL};
-  char *text = heap_format("%s%s%s", start, prefix, name);
-  if (text != NULL) symbol = registered_find(text);
-  free(text);
-  return symbol;
-}
-
 /* ---- Data */
 
 static int data(const struct origin *self, const char *name, const uint8_t **bytes,
                 size_t *nbytes) {
-  struct registered_symbol symbol = find("", prefix_of(self), name);
+  struct registered_symbol symbol = registered_find_in("", prefix_of(self), name);
   if (symbol.address == NULL) return 0;
   const char *wrong = registered_data(name, &symbol, nbytes);
   *bytes = symbol.address;
@@ -46,57 +37,31 @@ static int data(const struct origin *self, const char *name, const uint8_t **byt
 
 /* ---- Functions */
 
-/* Find a safe call, else a packed C function, under one prefix. Names that begin with "__" are data
- * of the models. */
-static int find_function(const struct origin *self, const char *prefix, const char *name,
-                         struct host_function **found) {
-  struct registered_symbol code = find("__tvm_ffi_", prefix, name);
-  struct registered_symbol facts = find("__packer_fn_", prefix, name);
-  int is_packed = code.address == NULL;
-  size_t nbytes = 0;
-  if (is_packed && strncmp(name, "__", 2) != 0) code = find("", prefix, name);
-  if (code.address == NULL || !(code.flags & PF_X)) return 0;
-  const char *wrong = facts.address != NULL ? registered_text(&facts, &nbytes) : NULL;
-  if (wrong != NULL)
-    return raised_format("LibraryLoadError", "%s: __packer_fn_%s: %s", self->path, name, wrong);
-  *found = host_function_new(self, name, facts.address, nbytes);
-  if (*found == NULL) return -1;
-  (*found)->code = code.address;
-  (*found)->is_packed = is_packed;
-  return 1;
-}
-
-static int function(const struct origin *self, const char *name, struct host_function **found) {
-  int status = find_function(self, prefix_of(self), name, found);
-  return status == 0 ? find_function(self, "", name, found) : status;
+static int function(const struct origin *self, const char *name, struct found_function *found,
+                    struct load_error *error) {
+  return registered_function(prefix_of(self), name, found, error);
 }
 
 /* ---- Names */
 
 struct listing {
-  const char *start, *prefix;
   int (*visit)(void *arg, const char *symbol);
   void *arg;
 };
 
-/* Visit <start><name> for each symbol <start><prefix><name>. */
-static int list_name(const char *symbol, void *arg) {
+static int list_name(const char *start, const char *name, void *arg) {
   const struct listing *self = arg;
-  size_t start = strlen(self->start), prefix = strlen(self->prefix);
-  if (strncmp(symbol, self->start, start) != 0 ||
-      strncmp(symbol + start, self->prefix, prefix) != 0)
-    return 0;
-  char *name = heap_format("%s%s", self->start, symbol + start + prefix);
-  if (name == NULL) return raised_format("OutOfMemoryError", "no memory for a name");
-  int status = self->visit(self->arg, name);
-  free(name);
+  char *text = heap_format("%s%s", start, name);
+  if (text == NULL) return raised_format("OutOfMemoryError", "no memory for a name");
+  int status = self->visit(self->arg, text);
+  free(text);
   return status;
 }
 
 static int visit_symbols(const struct origin *self, const char *start,
                          int (*visit)(void *arg, const char *symbol), void *arg) {
-  struct listing listing = {start, prefix_of(self), visit, arg};
-  return registered_visit(list_name, &listing);
+  struct listing listing = {visit, arg};
+  return registered_visit_in(start, prefix_of(self), list_name, &listing);
 }
 
 static int is_any(void *arg, const char *symbol) {
@@ -125,30 +90,11 @@ static const struct origin_type type = {
     .close = close_system,
 };
 
-static void *variable_of(const void *prefix, const char *name) {
-  struct registered_symbol symbol = find("", prefix, name);
-  int is_variable = symbol.address != NULL && (symbol.flags & PF_W) != 0 &&
-                    symbol.nbytes >= sizeof(void *) &&
-                    (uintptr_t)symbol.address % sizeof(void *) == 0;
-  return is_variable ? (void *)(uintptr_t)symbol.address : NULL;
-}
-
-/* The names in the list of checksums include the prefix. */
-static int find_listed(const void *library, const char *name, int is_code, const uint8_t **bytes,
-                       size_t *nbytes) {
-  struct registered_symbol symbol = registered_find(name);
-  (void)library;
-  if (symbol.address == NULL) return 0;
-  if (is_code) return (symbol.flags & PF_X) != 0;
-  *bytes = symbol.address;
-  return registered_text(&symbol, nbytes) == NULL;
-}
-
 static int verify(const struct system_origin *self, struct checksums *checksums) {
   struct load_error error;
   char *symbol = heap_format("%s__packer_checksums", self->prefix);
   if (symbol == NULL) return raised_format("OutOfMemoryError", "no memory for a name");
-  int status = checksums_verify(symbol, find_listed, self, checksums, &error);
+  int status = checksums_verify(symbol, registered_listed, self, checksums, &error);
   if (status != 0)
     (void)raised_format(load_error_kind(&error), "%s: %s", self->origin.path, error.message);
   free(symbol);
@@ -221,7 +167,7 @@ dso_module *tree_of_program(const char *prefix) {
   struct system_origin *self = new_origin(prefix);
   if (self == NULL) return NULL;
   if (verify(self, &checksums) == 0) {
-    self->origin.context = context_fill(variable_of, self->prefix);
+    self->origin.context = context_fill(registered_variable, self->prefix);
     root = tree_build(&self->origin, checksums.has_blob ? &checksums.structure : NULL);
   }
   int is_empty = visit_symbols(&self->origin, "", is_any, NULL) == 0;

@@ -134,15 +134,16 @@ static dso_object *make_kernel(DeviceCode *self, const struct request *request) 
 
 /* The callee takes over the reference to the kernel. */
 static struct callee *make_callee(const struct request *request, dso_object *kernel) {
-  const char *wrong;
-  struct callee *callee = callee_new(request->name, (const uint8_t *)request->facts,
-                                     (size_t)request->facts_length + 1, &wrong);
-  if (callee == NULL) {
-    if (wrong != NULL) PyErr_Format(PyExc_ValueError, "%U: metadata: %s", request->name, wrong);
-    object_release(kernel);
-    return NULL;
-  }
-  callee_call_object(callee, kernel);
+  struct found_function found = {.code = NULL};
+  struct callee *callee = NULL;
+  const char *wrong = found_function_read(&found, (const uint8_t *)request->facts,
+                                          (size_t)request->facts_length + 1);
+  if (wrong == NULL) callee = callee_new(request->name, &found);
+  else found_function_free(&found);
+  if (wrong == HEAP_NO_MEMORY) raise_no_memory();
+  else if (wrong != NULL) PyErr_Format(PyExc_ValueError, "%U: metadata: %s", request->name, wrong);
+  if (callee != NULL) callee_call_object(callee, kernel);
+  else object_release(kernel);
   return callee;
 }
 

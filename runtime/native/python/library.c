@@ -108,9 +108,7 @@ static PyObject *library_data(Library *self, PyObject *name) {
   const uint8_t *bytes;
   if (!PyUnicode_Check(name))
     return PyErr_Format(PyExc_TypeError, "data: expected a str, found %s", Py_TYPE(name)->tp_name);
-  int found = library_find(self, "", name, &symbol);
-  if (found < 0) return NULL;
-  if (found == 0) Py_RETURN_NONE;
+  if (!library_find(self, name, &symbol)) Py_RETURN_NONE;
   const char *wrong = loaded_data(&self->loaded, &symbol, &bytes);
   if (wrong != NULL) return raise_symbol_error(self->path, "blob", "", name, symbol.value, wrong);
   return span_view((PyObject *)self, bytes, (Py_ssize_t)symbol.size, 1);
@@ -127,8 +125,7 @@ static PyObject *library_function(Library *self, PyObject *const *args, Py_ssize
 
 static PyObject *library_has_code(Library *self, PyObject *name) {
   const uint8_t *code;
-  int found = PyUnicode_Check(name) ? library_find_code(self, name, &code) : 0;
-  return found >= 0 ? PyBool_FromLong(found) : NULL;
+  return PyBool_FromLong(PyUnicode_Check(name) && library_find_code(self, name, &code));
 }
 
 static PyObject *library_address(Library *self, PyObject *name) {
@@ -139,11 +136,10 @@ static PyObject *library_address(Library *self, PyObject *name) {
 }
 
 static PyObject *library_declare_packed(Library *self, PyObject *name) {
-  const uint8_t *code;
-  int found = PyUnicode_Check(name) ? library_find_code(self, name, &code) : 0;
-  struct callee *callee = found > 0 ? library_make_packed(self, name, code) : NULL;
-  if (callee_add(self->callees, name, callee) == NULL && PyErr_Occurred()) return NULL;
-  return PyBool_FromLong(found);
+  struct found_function found = {.is_packed = 1};
+  if (!PyUnicode_Check(name) || !library_find_code(self, name, &found.code)) Py_RETURN_FALSE;
+  struct callee *callee = callee_add(self->callees, name, callee_new(name, &found));
+  return callee != NULL ? Py_NewRef(Py_True) : NULL;
 }
 
 static PyObject *library_symbols(Library *self, PyObject *argument) {

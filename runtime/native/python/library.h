@@ -26,17 +26,18 @@ typedef struct {
   unsigned long long pieces_offset;
 } Library;
 
-/* ---- library_function.c. Each int is 1 if found, 0 if absent, -1 with an exception set. */
+/* ---- library_function.c */
 
-/* Find the symbol <prefix><name> that this object defines. */
-int library_find(const Library *self, const char *prefix, PyObject *name,
-                 struct elf_symbol *symbol);
+/* Find a symbol that this object defines; return true if there is one. */
+int library_find(const Library *self, PyObject *name, struct elf_symbol *symbol);
 
-/* Find the code at <name>, whatever its C type. */
+/* Find the code at <name>, whatever its C type; return true if there is some. */
 int library_find_code(const Library *self, PyObject *name, const uint8_t **code);
 
-/* Make a callee that calls the code as a packed C function; NULL with an exception set. */
-struct callee *library_make_packed(const Library *self, PyObject *name, const uint8_t *code);
+/* Add the callee of a function that was found (status 1), or raise `error` (-1). NULL with an exception
+ * set, or without one (0). */
+struct callee *callee_found(PyObject *path, PyObject *callees, PyObject *name, int status,
+                            struct found_function *found, const struct load_error *error);
 
 /* Find a function and return its callee, which the library owns. NULL with an exception set, or
  * without one if there is no such function. */

@@ -3,6 +3,13 @@
 
 #include "elf/layout.h"
 
+const char *symbol_name(PyObject *name) {
+  Py_ssize_t length;
+  const char *text = PyUnicode_AsUTF8AndSize(name, &length);
+  if (text == NULL) PyErr_Clear();
+  return text != NULL && strlen(text) == (size_t)length ? text : NULL;
+}
+
 static int append(PyObject *names, const char *name) {
   PyObject *text = PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "backslashreplace");
   int status = text ? PyList_Append(names, text) : -1;

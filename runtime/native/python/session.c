@@ -49,8 +49,7 @@ static void session_dealloc(Session *self) {
 
 static struct callee *add_callee(Session *self, const struct vm_routine *routine, PyObject *name,
                                  PyObject *params) {
-  const char *wrong;
-  struct callee *callee = callee_new(name, NULL, 0, &wrong);
+  struct callee *callee = callee_new(name, NULL);
   if (callee == NULL) return NULL;
   callee->names = Py_NewRef(params);
   dso_object *called = vm_session_function(routine, self->session);

@@ -92,8 +92,7 @@ static const struct vm_routine *find_routine(const struct vm *vm, const char *na
 
 static struct callee *make_callee(const struct vm_routine *routine, PyObject *name,
                                   PyObject *params) {
-  const char *wrong;
-  struct callee *callee = callee_new(name, NULL, 0, &wrong);
+  struct callee *callee = callee_new(name, NULL);
   if (callee == NULL) return NULL;
   callee->names = Py_NewRef(params);
   dso_object *closure = vm_closure_new(routine);

@@ -1,6 +1,7 @@
 /* Callees: made from a name and metadata, and stored in a dict by name. */
 #include "python/call/callee.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "python/exception.h"
@@ -24,7 +25,7 @@ void callee_free(struct callee *callee) {
   Py_XDECREF(callee->names);
   if (callee->lazy != NULL) free_lazy(callee);
   facts_free(&callee->facts);
-  PyMem_Free(callee->text);
+  free(callee->text);
   PyMem_Free(callee);
 }
 
@@ -39,22 +40,6 @@ static PyObject *signature_of(const char *type, PyObject *name) {
   PyObject *signature = PyUnicode_FromFormat("%U%s%U%s", result, space, name, paren);
   Py_DECREF(result);
   return signature;
-}
-
-static const char *copy_text(struct callee *callee, const uint8_t *bytes, size_t nbytes) {
-  if (memchr(bytes, 0, nbytes) != bytes + nbytes - 1)
-    return "expected text that ends with its only NUL";
-  PyObject *decoded = PyUnicode_DecodeUTF8((const char *)bytes, (Py_ssize_t)nbytes - 1, NULL);
-  if (decoded == NULL) {
-    int is_damaged = PyErr_ExceptionMatches(PyExc_UnicodeDecodeError);
-    PyErr_Clear();
-    return is_damaged ? "expected UTF-8 text" : HEAP_NO_MEMORY;
-  }
-  Py_DECREF(decoded);
-  callee->text = PyMem_Malloc(nbytes);
-  if (callee->text == NULL) return HEAP_NO_MEMORY;
-  memcpy(callee->text, bytes, nbytes);
-  return facts_parse(callee->text, &callee->facts);
 }
 
 PyObject *code_kind_name(const char *code) {
@@ -87,26 +72,30 @@ static int make_strings(struct callee *callee) {
   return callee->text != NULL ? make_lazy(callee) : 0;
 }
 
-struct callee *callee_new(PyObject *name, const uint8_t *fact_text, size_t nbytes,
-                          const char **wrong) {
+static void set_code(struct callee *callee, const struct found_function *found) {
+  if (found->is_packed) {
+    callee->address = packed_call;
+    callee->handle = (void *)(uintptr_t)found->code;
+  } else {
+    memcpy(&callee->address, &found->code, sizeof found->code); /* ISO C has no cast to code */
+  }
+}
+
+struct callee *callee_new(PyObject *name, struct found_function *found) {
   struct callee *callee = PyMem_Calloc(1, sizeof *callee);
-  *wrong = NULL;
-  if (callee == NULL) return raise_no_memory();
+  if (callee == NULL) {
+    if (found != NULL) found_function_free(found);
+    return raise_no_memory();
+  }
   callee->name = Py_NewRef(name);
-  if (fact_text != NULL) *wrong = copy_text(callee, fact_text, nbytes);
-  if (*wrong == NULL && make_strings(callee) == 0) return callee;
-  if (*wrong == HEAP_NO_MEMORY) *wrong = raise_no_memory();
+  if (found != NULL) {
+    set_code(callee, found);
+    callee->text = found->text;
+    callee->facts = found->facts;
+  }
+  if (make_strings(callee) == 0) return callee;
   callee_free(callee);
   return NULL;
-}
-
-void callee_call_safe(struct callee *callee, const uint8_t *code) {
-  memcpy(&callee->address, &code, sizeof code); /* ISO C has no cast from data to code */
-}
-
-void callee_call_packed(struct callee *callee, const uint8_t *code) {
-  callee->address = packed_call;
-  callee->handle = (void *)(uintptr_t)code;
 }
 
 void callee_call_object(struct callee *callee, dso_object *object) {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "dso_abi.h"
-#include "library/facts.h"
+#include "library/found_function.h"
 
 /* Filled at the first use, except `kinds`. */
 struct callee_lazy {
@@ -33,21 +33,16 @@ struct callee {
   PyObject *signature; /* str, or NULL without metadata */
   PyObject *doc;       /* str, or NULL */
   PyObject *names;     /* tuple: the parameters, of a function without declared types; or NULL */
-  char *text;          /* owned: the text that `facts` points into */
+  char *text;          /* owned, by malloc: the text that `facts` points into */
   struct facts facts;
   struct callee_lazy *lazy; /* owned; NULL without metadata */
 };
 
-/* Make the callee of `name`, without code; fact_text may be NULL. If the metadata is invalid,
- * returns NULL and sets *wrong to the reason. On other errors, returns NULL with an exception set
- * and sets *wrong to NULL. */
-struct callee *callee_new(PyObject *name, const uint8_t *fact_text, size_t nbytes,
-                          const char **wrong);
+/* Make the callee of `name`. It takes over what was found, whose code may be NULL; without it the
+ * callee has neither code nor metadata. NULL with an exception set. */
+struct callee *callee_new(PyObject *name, struct found_function *found);
 
-/* Set the code: a safe-call function, a packed C function, or a Function object, whose reference
- * the callee takes over. */
-void callee_call_safe(struct callee *callee, const uint8_t *code);
-void callee_call_packed(struct callee *callee, const uint8_t *code);
+/* Set the code: a Function object, whose reference the callee takes over. */
 void callee_call_object(struct callee *callee, dso_object *object);
 void callee_free(struct callee *callee);
 

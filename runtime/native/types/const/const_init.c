@@ -50,7 +50,7 @@ static int takes_array(const struct const_loader *self, const struct search *sea
   const struct host_function *function;
   if (self->dialect != DIALECT_TVM_FFI || !is_library_module(search->holder)) return 0;
   int status = origin_function(origin_of(search->holder), search->name, &function);
-  return status > 0 ? function->facts.type == NULL : status;
+  return status > 0 ? function->found.facts.type == NULL : status;
 }
 
 static dso_tensor_object *constant_of(struct const_loader *self, struct span name) {

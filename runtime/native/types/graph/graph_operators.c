@@ -18,7 +18,7 @@ static int find_in(void *context, dso_module *module) {
   if (status <= 0 || !is_library_module(module)) return status;
   struct origin *origin = origin_of(module);
   if (origin == NULL || origin_function(origin, search->name, &code) <= 0) return 1;
-  search->found->declared = &code->facts;
+  search->found->declared = &code->found.facts;
   search->found->direct = library_code_of(code);
   return 1;
 }
