@@ -78,6 +78,11 @@ int elf_lookup(const struct elf_image *image, elf_at at, const void *context, co
 const char *elf_symbol_at(const struct elf_image *image, elf_at at, const void *context,
                           uint64_t index, struct elf_symbol *symbol);
 
+/* Call `visit` for the name of each function and data symbol that this object defines and that begins
+ * with `prefix`, in the order of the table, until it returns nonzero; return that, or 0. */
+int elf_visit_defined(const struct elf_image *image, elf_at at, const void *context,
+                      const char *prefix, int (*visit)(void *arg, const char *name), void *arg);
+
 /* Return the value of a tag of the dynamic section, or 0. */
 uint64_t elf_dynamic_value(const struct elf_image *image, elf_at at, const void *context,
                            uint64_t tag);

@@ -37,6 +37,21 @@ const char *elf_symbol_at(const struct elf_image *image, elf_at at, const void *
   return (const char *)at(context, image, image->strtab) + entry.st_name;
 }
 
+int elf_visit_defined(const struct elf_image *image, elf_at at, const void *context,
+                      const char *prefix, int (*visit)(void *arg, const char *name), void *arg) {
+  size_t length = strlen(prefix);
+  int status = 0;
+  /* Symbol 0 is reserved (gABI, Symbol Table). */
+  for (uint64_t i = 1; i < image->num_symbols && status == 0; i++) {
+    struct elf_symbol symbol;
+    const char *name = elf_symbol_at(image, at, context, i, &symbol);
+    if (symbol.section != SHN_UNDEF && strncmp(name, prefix, length) == 0 &&
+        (symbol.type == STT_FUNC || symbol.type == STT_GNU_IFUNC || symbol.type == STT_OBJECT))
+      status = visit(arg, name);
+  }
+  return status;
+}
+
 static int lookup_gnu(const struct search *search, const uint8_t *bytes,
                       struct elf_symbol *symbol) {
   struct elf_gnu_table table = elf_gnu_table_at(bytes);

@@ -36,17 +36,7 @@ static int function(const struct origin *self, const char *name, struct found_fu
 static int visit_symbols(const struct origin *self, const char *start,
                          int (*visit)(void *arg, const char *symbol), void *arg) {
   const struct loaded *loaded = &file_of(self)->loaded;
-  size_t length = strlen(start);
-  int status = 0;
-  /* Symbol 0 is reserved (gABI, Symbol Table). */
-  for (uint64_t i = 1; i < loaded->image.num_symbols && status == 0; i++) {
-    struct elf_symbol symbol;
-    const char *name = elf_symbol_at(&loaded->image, elf_at_loaded, loaded->address, i, &symbol);
-    if (symbol.section != SHN_UNDEF && strncmp(name, start, length) == 0 &&
-        (symbol.type == STT_FUNC || symbol.type == STT_GNU_IFUNC || symbol.type == STT_OBJECT))
-      status = visit(arg, name);
-  }
-  return status;
+  return elf_visit_defined(&loaded->image, elf_at_loaded, loaded->address, start, visit, arg);
 }
 
 /* The export knew the types of the functions that it left out. */
