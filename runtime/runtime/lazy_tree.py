@@ -6,14 +6,7 @@ import os
 from _thread import RLock
 
 from ._core import Reader, parse_blob
-from .abi import (
-    BLOB_SYMBOLS,
-    IMPORT_TREE_KEY,
-    LIB_KEY,
-    LIBRARY_METADATA,
-    MANIFEST,
-)
-from .error import LibraryLoadError
+from .abi import BLOB_SYMBOLS, IMPORT_TREE_KEY, LIB_KEY, MANIFEST
 from .payloads import Payloads
 
 TYPE_CHECKING = False
@@ -23,34 +16,6 @@ if TYPE_CHECKING:
 
 # The lock makes sure that the modules of a tree are made once.
 _lock = RLock()
-
-
-def tree_of(library: Library, node: Module) -> Module:
-    """Return the root of a library's tree, with `node` as the node of its host code.
-
-    Raises LibraryLoadError if it has blobs of both dialects, or if a system library lacks symbols
-    that a model lists. Raises as `blob.parse` does, and BlobFormatError if the structure of the
-    blob was changed after the export.
-    """
-    structure = library.structure
-    blobs = {name: data for name in BLOB_SYMBOLS if (data := library.data(name)) is not None}
-    if not blobs:
-        return node
-    if len(blobs) > 1:
-        what = f"both {' and '.join(blobs)}, expected one of them"
-        raise LibraryLoadError(f"{library.path}: {what}", path=library.path, reason="blob")
-    ((symbol, data),) = blobs.items()
-    root = LazyTree(library, symbol, data).parse(structure, node)
-    if library.data(LIBRARY_METADATA) is not None:
-        root._described_by = library
-    return root
-
-
-def with_key(root: Module | None) -> Module | None:
-    """Refuse a loaded tree with encrypted modules to a load without their key."""
-    for encrypted in root._encrypted if root is not None else ():
-        encrypted.check_key()
-    return root
 
 
 class LazyTree(Payloads):

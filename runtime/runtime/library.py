@@ -5,16 +5,16 @@ from __future__ import annotations
 from ._core import left_out_hint
 from .abi import (
     BINARY_SERIALIZABLE,
+    BLOB_SYMBOLS,
     CONSTANTS,
     FACT_PREFIX,
     FUNCTION_PREFIX,
     LEFT_OUT,
+    LIBRARY_METADATA,
     MAIN_NAME,
     RUNNABLE,
 )
-from .error import FunctionNotFoundError, LibraryLoadError, near_names
-from .module import Module, _tree_changed, preorder, upper_floors
-from .registry import find_global_func, near_functions
+from .module import Module, _tree_changed, upper_floors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ._core import Library, SystemLibrary
     from .constants import ConstantsRecord
+    from .error import FunctionNotFoundError
     from .serial.stream import Writer
     from .tensors.tensor import Tensor
 
@@ -123,6 +124,8 @@ class LibraryModule(Module):
         return address
 
     def _no_function(self, name: str) -> FunctionNotFoundError:
+        from .error import FunctionNotFoundError, near_names
+
         text = f"{self.path}: functions: expected a function of the file, found {name!r}"
         text += near_names(name, self.function_names() + self._library.symbols(""))
         return FunctionNotFoundError(text, name=name, module=self.type_key)
@@ -171,6 +174,8 @@ class LibraryModule(Module):
         try:
             return str(data, "ascii").rstrip("\0")
         except UnicodeDecodeError:
+            from .error import LibraryLoadError
+
             text = (
                 f"{self.path}: {MAIN_NAME} holds {bytes(data[:40])!r}, expected a function's name"
             )
@@ -210,6 +215,8 @@ def why_left_out(library: Library | SystemLibrary, name: str) -> str:
     """Return why the export left a function out, as the end of a message; "" if it is not known."""
     if not (name.isascii() and name.isprintable()):
         return ""
+    from .error import LibraryLoadError
+
     try:
         record = library.data(LEFT_OUT)
     except LibraryLoadError:  # of this symbol: the missing function is the error
@@ -217,42 +224,33 @@ def why_left_out(library: Library | SystemLibrary, name: str) -> str:
     return left_out_hint(record, name) if record is not None else ""
 
 
-def find_weight(modules: list[LibraryModule], name: str) -> Tensor:
-    """Find a named tensor for host code of a library, which borrows it from the library.
+def tree_of(library: Library, node: Module) -> Module:
+    """Return the root of a library's tree, with `node` as the node of its host code.
 
-    `modules` are as in `find_import`; their own tensors precede their imports' tensors. Raises
-    KeyError.
+    Raises LibraryLoadError if it has blobs of both dialects, or if a system library lacks symbols
+    that a model lists. Raises as `blob.parse` does, and BlobFormatError if the structure of the
+    blob was changed after the export.
     """
-    parts = [part for module in modules for part in preorder(module)]
-    for part in parts:
-        if name in (own := part.own_weights):
-            return modules[0]._lent.setdefault((part, name), own[name])
-    who = repr(modules[0]) if modules else "a library without a module"
-    known = sorted({known for part in parts for known in part.own_weights})
-    raise KeyError(
-        f"{who}: its host code reads weight {name!r}, which no module of its tree has"
-        + near_names(name, known)
-    )
+    structure = library.structure
+    blobs = {name: data for name in BLOB_SYMBOLS if (data := library.data(name)) is not None}
+    if not blobs:
+        return node
+    if len(blobs) > 1:
+        from .error import LibraryLoadError
+
+        what = f"both {' and '.join(blobs)}, expected one of them"
+        raise LibraryLoadError(f"{library.path}: {what}", path=library.path, reason="blob")
+    from .lazy_tree import LazyTree
+
+    ((symbol, data),) = blobs.items()
+    root = LazyTree(library, symbol, data).parse(structure, node)
+    if library.data(LIBRARY_METADATA) is not None:
+        root._described_by = library
+    return root
 
 
-def find_import(modules: list[Module], name: str) -> tuple[object, Callable[..., Any]]:
-    """Find a function that host code of a library calls by name; the native core caches it.
-
-    `modules` are the modules of the library that are alive: usually one. Their imports are
-    searched, depth first in import order, then the global functions. Returns the module that has
-    the function, or the global function twice. Raises FunctionNotFoundError.
-    """
-    imports = [imported for module in modules for imported in list(preorder(module))[1:]]
-    for imported in imports:
-        if (function := imported.find_function(name)) is not None:
-            return imported, function
-    if (function := find_global_func(name)) is not None:
-        return function, function
-    who = repr(modules[0]) if modules else "a library without a module"
-    hints = [hint for imported in imports if (hint := imported.how_to_declare(name))]
-    known = [n for imported in imports for n in imported.function_names()]
-    text = (
-        f"{who}: its host code calls {name!r}, which is neither a function of its imports nor a "
-        f"global function" + (hints[0] if hints else near_functions(name, known))
-    )
-    raise FunctionNotFoundError(text, name=name, module="library")
+def with_key(root: Module | None) -> Module | None:
+    """Refuse a loaded tree with encrypted modules to a load without their key."""
+    for encrypted in root._encrypted if root is not None else ():
+        encrypted.check_key()
+    return root

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ._core import tree_changed
 from .abi import BINARY_SERIALIZABLE, DSO_EXPORTABLE, RUNNABLE
-from .error import ExportError, FunctionNotFoundError, PackerError, near_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from ._core import Library
     from ._core import Session as CoreSession
     from .constants import Constants
+    from .error import FunctionNotFoundError, PackerError
     from .graph.model_record import ModelRecord, TensorInfo
     from .graph.timing import BenchmarkResult
     from .lazy_tree import LazyTree
@@ -119,7 +119,7 @@ class Module:
         PackerError
             The type has no binary form.
         """
-        raise PackerError(f"{self!r} has no binary form, so it cannot be written into a blob")
+        raise self._lacks("binary form, so it cannot be written into a blob")
 
     def get_source(self, fmt: str = "") -> str:
         """Return the module's source text.
@@ -134,7 +134,7 @@ class Module:
         PackerError
             The module has no source text.
         """
-        raise PackerError(f"{self!r} has no source text" + (f" of format {fmt!r}" if fmt else ""))
+        raise self._lacks("source text" + (f" of format {fmt!r}" if fmt else ""))
 
     def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
         """Save the module as a file in a format of its type.
@@ -151,7 +151,13 @@ class Module:
         PackerError
             The type has no file format.
         """
-        raise PackerError(f"{self!r} has no file format")
+        raise self._lacks("file format")
+
+    def _lacks(self, what: str) -> PackerError:
+        # The classes of errors are imported when one is made, so a load without one imports none.
+        from .error import PackerError
+
+        return PackerError(f"{self!r} has no {what}")
 
     def blob_entry(self) -> Module:
         """The module that a blob contains for this node of a tree: usually itself."""
@@ -249,6 +255,8 @@ class Module:
         if not isinstance(module, Module):
             raise TypeError(f"import_module takes a runtime.Module, found {type(module).__name__}")
         if any(node is self for node in preorder(module)):
+            from .error import ExportError
+
             raise ExportError(
                 f"importing {module!r} into {self!r} would make a cycle", module=self.type_key
             )
@@ -332,6 +340,8 @@ class Module:
         return []
 
     def _not_found(self, name: str, query_imports: bool) -> FunctionNotFoundError:
+        from .error import FunctionNotFoundError, near_names
+
         modules = list(preorder(self)) if query_imports else [self]
         text = f"{self!r} has no function {name!r}" + (" in its tree" if query_imports else "")
         holders = [m for m in modules if name in m.function_names()]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from .abi import IMPORT_TREE_KEY, LIB_KEY
-from .error import LoaderNotFoundError, PackerError
-from .registry import decode, find_loader, forget_offers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ class Payloads:
     def __init__(self, reader: Reader, is_complete: bool) -> None:
         self._reader = reader
         self._is_complete = is_complete
-        forget_offers()
+        self._has_loaded = False
 
     def load(self, key: str, start: int, reader: Reader) -> Module | None:
         """Load a payload of a type of Python, for `_core.parse_blob`.
@@ -34,6 +32,12 @@ class Payloads:
         Return None for a type without a loader if the payload can be carried, else raise
         LoaderNotFoundError. Raise BlobFormatError if the loader raises an error of another kind.
         """
+        from .error import LoaderNotFoundError, PackerError
+        from .registry import find_loader, forget_offers
+
+        if not self._has_loaded:
+            forget_offers()
+        self._has_loaded = True
         try:
             return find_loader(key)(reader)
         except LoaderNotFoundError as error:
@@ -61,6 +65,8 @@ class Payloads:
         length = 8 if self._reader.dialect == "tvm-ffi" else 0
         payload = self._reader.part(offset + 8 + len(key) + length, offset + nbytes)
         if not is_carried:
+            from .registry import decode
+
             return decode(payload, key)
         from .modules.opaque import OpaqueModule
 

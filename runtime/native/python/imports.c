@@ -105,14 +105,14 @@ int imports_traverse(const struct context *context, visitproc visit, void *arg) 
 
 /* ---- Look-up */
 
-/* Call a function of runtime/library.py with the context's modules and a name. NULL with an
+/* Call a function of runtime/host_imports.py with the context's modules and a name. NULL with an
  * exception set. The function's name is interned: CPython's attribute cache keeps every name string
  * until another entry replaces it. */
 static PyObject *search_modules(const struct context *context, const char *function,
                                 const char *name) {
   PyObject *method = PyUnicode_InternFromString(function);
   PyObject *modules = method ? live_modules(context) : NULL;
-  PyObject *file = modules ? PyImport_ImportModule("runtime.library") : NULL;
+  PyObject *file = modules ? PyImport_ImportModule("runtime.host_imports") : NULL;
   PyObject *wanted =
       file ? PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "surrogateescape") : NULL;
   PyObject *answer =

@@ -26,14 +26,13 @@ from .vm import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from ..serial.stream import Reader, Writer
     from .vm import Constant
 
 _F64 = Struct("<d")
-_MAX_NDIM = 64
 _UINT1, _BOOL = (1, 1, 1), (6, 8, 1)
 
 
@@ -70,7 +69,6 @@ def write(executable: VMExecutable, writer: Writer) -> None:
 
 def _write(executable: VMExecutable, writer: Writer) -> None:
     magic, tags, _ = executable.layout
-    tag_of = {index: tag for tag, index in tags.items()}
     writer.write_u64(magic)
     writer.write_string(VERSION)
     writer.write_vector(executable.functions, lambda function: _write_function(writer, function))
@@ -79,9 +77,7 @@ def _write(executable: VMExecutable, writer: Writer) -> None:
         for index, scope in executable.memory_scopes.items():
             writer.write_i64(index)
             writer.write_string(scope)
-    writer.write_vector(
-        executable.bytecode_constants, lambda constant: _write_constant(writer, constant, tag_of)
-    )
+    _write_constants(writer, executable.bytecode_constants, tags)
     for words in (executable.offsets, executable.words):
         writer.write_u64(len(words) // 8)
         writer.write_raw(words)
@@ -111,38 +107,38 @@ def _read_scope(reader: Reader) -> tuple[int, str]:
 def _read_constants(
     reader: Reader, type_key: str, magic: int
 ) -> tuple[list[Constant], Mapping[int, int]]:
-    """Read the constants with the first tags that fit all of them."""
-    known = TAGS[:1] if magic == MAGIC else TAGS[2:] if type_key == LEGACY_KEY else TAGS
-    start, refused = reader.offset, None
-    for tags in known:
-        reader.offset = start
-        try:
-            return reader.read_vector(lambda: _read_constant(reader, tags), 8), tags  # noqa: B023
-        except BlobFormatError as error:
-            refused = refused or error
-    assert refused is not None
-    raise refused
-
-
-def _read_constant(reader: Reader, tags: Mapping[int, int]) -> Constant:
+    """Read the constants with the first tags that fit all of them, as the core did."""
+    *others, last = TAGS[:1] if magic == MAGIC else TAGS[2:] if type_key == LEGACY_KEY else TAGS
     start = reader.offset
-    tag = reader.read_i32()
+    for tags in others:
+        try:
+            return _read_with(reader, tags), tags
+        except (BlobFormatError, KeyError):
+            reader.offset = start
+    return _read_with(reader, last), last
+
+
+def _read_with(reader: Reader, tags: Mapping[int, int]) -> list[Constant]:
     readers: dict[int, Callable[[], Any]] = {
         INT: reader.read_i64,
         FLOAT: lambda: _F64.unpack(reader.read_raw(8, "a float"))[0],
         DATA_TYPE: reader.read_dtype,
         STR: reader.read_name,
-        SHAPE: lambda: _read_shape(reader),
+        SHAPE: lambda: tuple(reader.read_vector(reader.read_i64, 8)),
         TENSOR: lambda: read_ndarray(reader),
     }
-    if tag not in tags:
-        text = f"constant of type index {tag}, expected one of {sorted(tags)}"
-        raise reader.error(text, start)
-    return tags[tag], readers[tags[tag]]()
+
+    def read_constant() -> Constant:
+        type_index = tags[reader.read_i32()]
+        return type_index, readers[type_index]()
+
+    return reader.read_vector(read_constant, 8)
 
 
-def _write_constant(writer: Writer, constant: Constant, tag_of: Mapping[int, int]) -> None:
-    type_index, value = constant
+def _write_constants(
+    writer: Writer, constants: Sequence[Constant], tags: Mapping[int, int]
+) -> None:
+    tag_of = {index: tag for tag, index in tags.items()}
     writers: dict[int, Callable[[Any], None]] = {
         INT: writer.write_i64,
         FLOAT: lambda number: writer.write_raw(_F64.pack(number)),
@@ -151,8 +147,10 @@ def _write_constant(writer: Writer, constant: Constant, tag_of: Mapping[int, int
         SHAPE: lambda shape: writer.write_vector(shape, writer.write_i64),
         TENSOR: lambda array: write_ndarray(writer, array),
     }
-    writer.write_i32(tag_of[type_index])
-    writers[type_index](value)
+    writer.write_u64(len(constants))
+    for type_index, value in constants:
+        writer.write_i32(tag_of[type_index])
+        writers[type_index](value)
 
 
 def with_bool(constant: Constant) -> Constant:
@@ -163,15 +161,6 @@ def with_bool(constant: Constant) -> Constant:
     if type_index == TENSOR and value.dtype_code == _UINT1:
         return TENSOR, Tensor(value.raw, value.shape, _BOOL)
     return constant
-
-
-def _read_shape(reader: Reader) -> tuple[int, ...]:
-    start = reader.offset
-    shape = tuple(reader.read_vector(reader.read_i64, 8))
-    if len(shape) > _MAX_NDIM or any(extent < 0 for extent in shape):
-        text = f"shape {shape[:8]}, expected at most {_MAX_NDIM} extents of at least 0"
-        raise reader.error(text, start)
-    return shape
 
 
 def _read_words(reader: Reader) -> memoryview:

@@ -64,69 +64,41 @@ def params(*arrays: bytes, names: list[str]) -> bytes:
 HUGE = (1 << 63) - 1
 CASES = {
     "product of 64 extents": ("params", params(ndarray([HUGE] * 64, 16), names=["a"])),
-    "product beyond the address space, and 0": (
-        *("params", params(ndarray([HUGE, HUGE, 0], 16), names=["a"])),
-    ),
     "negative size": ("params", params(ndarray([2**61], -(2**63)), names=["a"])),
     "65535 lanes of one bit": (
         *("params", params(ndarray([2**48], -(2**48), b"\1\1\xff\xff"), names=["a"])),
     ),
     "lanes left out": ("params", params(ndarray([4], 16, b"\2\x20\4\0"), names=["a"])),
-    "a byte for each int4": ("params", params(ndarray([16], 16, b"\0\4\1\0"), names=["a"])),
     "NUL in a name": (
         *("params", params(ndarray([4], 16), ndarray([4], 16), names=["a\0b", "a"])),
-    ),
-    "name that is not UTF-8": (
-        *(
-            "params",
-            params(ndarray([4], 16), names=["a"]).replace(words(1) + b"a", words(1) + b"\xff"),
-        ),
     ),
     "equal names": ("params", params(names=[*"abcdefghij", "k'", 'l"', "a"])),
     "empty name": ("params", params(names=["é\n" * 60, ""])),
     "text that is not UTF-8": (
         *("tvm", words(1) + entry("c", words(3) + b"\xed\xa0\x80" + words(0, 0, 0))),
     ),
-    "key that is not a key": ("tvm", words(1) + entry("\x7f'\"\\\n") + bytes(20)),
     "no tree": ("tvm", words(2) + entry("metadata_module") * 2),
-    "library without a tree": ("tvm", words(2) + entry("metadata_module") + entry("_lib")),
-    "two trees": ("tvm", words(2) + entry("_import_tree", words(0, 0)) * 2),
-    "tree over nothing": ("tvm", words(1) + entry("_import_tree", words(1, 0, 0))),
     "empty": ("tvm", words(0)),
     "empty, sized": ("tvm-ffi", words(0, 0)),
     "key of the tree, sized": ("tvm-ffi", words(2, 0, 0, 0) + entry("_import_tree", words(0))),
-    "child written twice": (
-        *("tvm", words(3) + entry("c_json", words(0, 0, 0)) + entry("metadata_module")),
-        *(entry("_import_tree", words(3, 0, 3, 3, 3, 1, 1, 1)),),
-    ),
     "type without a loader": ("tvm", words(1) + entry("strange") + bytes(9)),
     "type without a loader, sized": ("tvm-ffi", words(2, 0, 0, 0) + entry("strange", words(0))),
     "NUL in the name of a graph": (
         *("tvm", words(1) + entry("GraphExecutorFactory", words(0, 0, 0, 3) + b"a\0b")),
     ),
-    "big-endian": ("symbol", (8).to_bytes(8, "big") + words(0)),
-    "no header": ("symbol", b"1234567"),
 }
 
 
 # Why each of these cases is refused; the others are read.
 REFUSED = {
     "product of 64 extents": "data_byte_size 16, expected 2264657388.*, of a shape .* is beyond",
-    "product beyond the address space, and 0": "data_byte_size 16, expected 0, of a shape",
     "negative size": "data_byte_size -9223372036854775808, expected 9223372036854775808, of a",
     "65535 lanes of one bit": "data_byte_size -281474976710656, expected 18446462598732840960",
-    "name that is not UTF-8": "0x10: array names, expected UTF-8",
     "equal names": "array names 'a', 'b', .*, 'h' and 5 more, expected distinct ones",
     "empty name": r"array names 'é\\né\\n.*\.\.\., '', expected distinct ones",
-    "key that is not a key": r"at 0x8: key b'\\x7f\\'\"\\\\\\n', expected letters",
-    "library without a tree": "at 0x1f: '_lib' without an '_import_tree', expected both",
-    "two trees": "at 0x2c: a second '_import_tree', expected one",
-    "tree over nothing": "at 0x8: an import tree over no modules, expected at least one",
     "empty, sized": "at 0x0: an import tree over no modules",
     "key of the tree, sized": "at 0x20: an import tree over no modules",
     "type without a loader": "LoaderNotFoundError: a/b.so: tvm at 0x8: module type 'strange'",
-    "big-endian": "nbytes is big-endian, expected little-endian; pack it for this machine",
-    "no header": "at 0x0: a symbol of 7 bytes, expected at least 8",
 }
 
 

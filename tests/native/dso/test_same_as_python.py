@@ -35,22 +35,6 @@ def assert_same(path: Path) -> None:
     assert shown_by_c(path) == shown_by_python(path)
 
 
-def test_malformed_blob(malformed_case, pack_blob) -> None:
-    """Blobs with one fault each, and some without."""
-    _, case, data = malformed_case
-    assert_same(pack_blob(data, nbytes=case["header_nbytes"]))
-
-
-def test_blob_of_real_tvm(accepted_blob, pack_blob) -> None:
-    """Blobs that real TVM wrote, in a library."""
-    assert_same(pack_blob(accepted_blob[1].with_suffix(".bin").read_bytes()))
-
-
-def test_refused_blob_of_real_tvm(refused_blob, pack_blob) -> None:
-    """Blobs that real TVM wrote by mistake."""
-    assert_same(pack_blob(refused_blob[1].with_suffix(".bin").read_bytes()))
-
-
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_type_in_both_dialects(dialect, pack_blob) -> None:
     """Each type of module alone, a tree of some, and half of the bytes of each."""

@@ -14,7 +14,7 @@ from runtime.serial.stream import Writer
 from runtime.tensors.ndarray import write_named_arrays
 
 from ...support.dso_script import assert_same, text_of
-from ...support.payloads import described, mutants
+from ...support.payloads import described
 
 KEY = "const_loader"
 CONSTANTS = {"a": np.arange(5, dtype="int8"), "b": np.ones((2, 3), "float32"), "": np.zeros(0)}
@@ -49,15 +49,6 @@ def test_payloads() -> None:
     said = described(KEY, REFUSED)
     assert all(text.startswith("BlobFormatError: payload at 0x") for text in said)
     described(KEY, [GOOD[:size] for size in range(len(GOOD))])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_mutants(seed: int) -> None:
-    """Random damage."""
-    made = mutants(GOOD, 300, seed)
-    for one in REFUSED:
-        made += mutants(one, 50, seed)
-    described(KEY, made)
 
 
 SOURCE = """

@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 
 import packer
-import runtime
 from runtime import DeviceModule, FunctionInfo
 from runtime.modules.device import LAYOUTS, Shader
 from runtime.serial.stream import Writer
 
 from ...support.dso_script import assert_same, tensor
 from ...support.opencl_kernels import SCALE, SCALE_SOURCE, kernels
-from ...support.paths import GOLDEN
-from ...support.payloads import described, mutants
+from ...support.payloads import described
 
 INFOS = [
     FunctionInfo("scale", ("handle", "float32x4", "bool", "int8"), ("blockIdx.x", "threadIdx.x")),
@@ -59,42 +57,6 @@ def test_every_layout_is_read(key: str, dialect: str) -> None:
     described(key, [data + following for data in made], dialect=dialect, is_last=False)
     described(key, [data + b"x" for data in made], dialect=dialect)
     described(key, [data + b"x" for data in made], dialect=dialect, is_last=False)
-
-
-@pytest.mark.parametrize("dialect", ["tvm", "tvm-ffi"])
-@pytest.mark.parametrize("key", ["opencl", "metal", "vulkan", "webgpu"])
-def test_mutants(key: str, dialect: str) -> None:
-    """Random damage: the layout that is tried first, or the text of the last one."""
-    made: list[bytes] = []
-    for seed, data in enumerate(payloads(key, dialect)):
-        made += mutants(data, 150, seed)
-        made += [data[:size] for size in range(0, len(data), 3)]
-    described(key, made, dialect=dialect)
-    described(key, made, dialect=dialect, is_last=False)
-
-
-def golden_devices() -> list[tuple[str, bytes]]:
-    """The device entries of real TVM's blobs, each with what follows it."""
-    found = []
-    for path in sorted(GOLDEN.glob("*.bin")):
-        data = path.read_bytes()
-        try:
-            entries = runtime.blob.parse(data).entries
-        except runtime.PackerError:
-            continue
-        starts = [(e.key, e.offset + 8 + len(e.key)) for e in entries if e.key in KEYS]
-        found += [(key, data[start:]) for key, start in starts]
-    return found
-
-
-def test_entries_that_real_tvm_wrote() -> None:
-    """Metal and WebGPU with their backends, the others as source."""
-    by_key: dict[str, list[bytes]] = {}
-    for key, data in golden_devices():
-        by_key.setdefault(key, []).append(data)
-    assert {"cuda", "opencl", "metal", "webgpu"} <= by_key.keys()
-    for key, datas in by_key.items():
-        described(key, datas, is_last=False)
 
 
 @pytest.mark.usefixtures("opencl_device")

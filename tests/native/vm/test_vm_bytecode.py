@@ -11,7 +11,7 @@ import pytest
 from runtime import BlobFormatError
 from runtime.error import BytecodeError
 from runtime.modules.vm import VMExecutable, load
-from runtime.serial.stream import Reader, Writer
+from runtime.serial.stream import Reader
 
 from ...support.vm_assembler import *
 
@@ -52,14 +52,6 @@ def read(program: Program) -> VMExecutable:
     executable = load(reader)
     assert reader.remaining == 0
     return executable
-
-
-def test_a_payload_is_restored_byte_for_byte() -> None:
-    """A payload is written again as it was read."""
-    payload = make_program().payload()
-    writer = Writer()
-    load(Reader(payload)).save_to_binary(writer)
-    assert b"".join(bytes(chunk) for chunk in writer.finish()) == payload
 
 
 def test_a_payload_states_its_functions_and_weights() -> None:
@@ -242,26 +234,3 @@ def test_a_fault_has_attributes_for_programs() -> None:
     with pytest.raises(BytecodeError, match="instruction") as caught:
         VMExecutable(good.functions, {}, good.constants, good.offsets, words)
     assert (caught.value.table, caught.value.index) == ("words", 13)
-
-
-def test_a_payload_cut_anywhere_is_refused() -> None:
-    """Every prefix of a payload is an error of the project."""
-    payload = make_program().payload()
-    for size in range(len(payload)):
-        with pytest.raises(BlobFormatError):
-            load(Reader(payload[:size]))
-
-
-def test_a_payload_with_any_bit_flipped_is_refused_or_loads() -> None:
-    """No bit of a payload makes the loader fail in another way."""
-    payload = bytearray(make_program().payload())
-    accepted = 0
-    for index in range(0, 8 * len(payload), 3):
-        payload[index // 8] ^= 1 << index % 8
-        try:
-            load(Reader(bytes(payload)))
-            accepted += 1
-        except BlobFormatError:
-            pass
-        payload[index // 8] ^= 1 << index % 8
-    assert accepted > 0

@@ -117,17 +117,6 @@ def test_an_output_that_is_not_copied(create) -> None:
     assert np.array_equal(mine, X + W + W)
 
 
-def test_output_into_an_array(create) -> None:
-    """``get_output(i, out)`` copies."""
-    executor, out = create(sum_graph()), np.zeros((2, 3), "float32")
-    executor.set_input(x=X, w=W)
-    executor.run()
-    executor.get_output(0, out)
-    executor.set_input(x=W)
-    executor.run()
-    assert np.array_equal(out, X + W + W)
-
-
 @pytest.mark.parametrize(
     ("array", "found"),
     [(np.zeros((3, 2), "float32"), "float32[3, 2]"), (X.astype("float64"), "float64[2, 3]")],
@@ -148,14 +137,6 @@ def test_unknown_inputs(create) -> None:
         executor.set_input(2, X)
     with pytest.raises(IndexError, match="output 1, expected 0 to 0"):
         executor.get_output(1)
-
-
-def test_running_without_an_input(create) -> None:
-    """Inputs that were not set are listed before anything runs."""
-    executor = create(sum_graph())
-    executor.set_input("x", X)
-    with pytest.raises(runtime.PackerError, match="that are not set: 'w'"):
-        executor.run()
 
 
 def test_a_reshape_is_not_a_call(create) -> None:

@@ -45,18 +45,6 @@ def test_a_bool_parameter_of_legacy_tvm(create) -> None:
     assert executor.get_output(0).numpy().tolist() == [[True, False, True], [True, False, False]]
 
 
-def test_shared_parameters(create) -> None:
-    """share_params takes another executor's arrays."""
-    first, second = create(sum_graph()), create(sum_graph())
-    params = runtime.save_param_dict({"w": W})
-    first.load_params(params)
-    second.share_params(first, params)
-    assert np.shares_memory(first.get_input("w").numpy(), second.get_input("w").numpy())
-    second.set_input(x=X)
-    second.run()
-    assert np.array_equal(second.get_output(0).numpy(), X + 2 * W)
-
-
 def test_parameters_that_the_graph_does_not_have(create) -> None:
     """Extra names are listed, and nothing is set."""
     executor = create(sum_graph())

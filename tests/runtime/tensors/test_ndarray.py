@@ -41,9 +41,7 @@ def test_well_formed() -> None:
     ("array", "at", "message"),
     [
         (ndarray(magic=1), 0, "NDArray magic 0x1, expected 0xdd5e40f096b4a13f"),
-        (ndarray(reserved=7), 8, "NDArray reserved 0x7, expected 0x0"),
         (ndarray(device=(2, 0)), 16, "NDArray device_type 0x2, expected 0x1"),
-        (ndarray(device=(1, 1)), 20, "NDArray device_id 0x1, expected 0x0"),
         (ndarray(ndim=-1), 24, "ndim -1, expected 0 to 64"),
         (ndarray(ndim=2**31 - 1), 24, "ndim 2147483647, expected 0 to 64"),
         (ndarray(ndim=65), 24, "ndim 65, expected 0 to 64"),
@@ -52,9 +50,7 @@ def test_well_formed() -> None:
         (ndarray(shape=(2**62, 1)), 48, "data_byte_size 24, expected 18446744073709551616"),
         (ndarray(shape=(2**32, 2**32), nbytes=0), 48, "data_byte_size 0, expected 7378697"),
         (ndarray(dtype=(2, 32, 0)), 28, r"data type \(2, 32, 0\), expected a known code"),
-        (ndarray(dtype=(2, 0, 1)), 28, r"data type \(2, 0, 1\), expected a known code"),
         (ndarray(dtype=(2, 255, 1)), 28, r"data type \(2, 255, 1\), expected a known code"),
-        (ndarray(dtype=(99, 32, 1)), 28, r"data type \(99, 32, 1\), expected a known code"),
         (ndarray(nbytes=23), 48, "data_byte_size 23, expected 24"),
         (ndarray(nbytes=-1), 48, "data_byte_size -1, expected 24"),
         (ndarray(nbytes=2**63 - 1), 48, "data_byte_size 9223372036854775807, expected 24"),
@@ -76,8 +72,6 @@ def test_array_with_inconsistent_header_is_refused(array: bytes, at: int, messag
         ((b"w", b"w"), 2, r"array names 'w', 'w', expected distinct ones that are not empty"),
         ((b"",), 1, r"array names '', expected distinct ones that are not empty"),
         ((b"\xff",), 1, "UTF-8"),
-        ((b"w",), 2, "2 arrays for 1 names, expected as many"),
-        ((b"w",), 0, "0 arrays for 1 names, expected as many"),
         ((b"w",), 2**34, "17179869184 arrays for 1 names, expected as many"),
     ],
 )
