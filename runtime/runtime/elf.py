@@ -48,17 +48,7 @@ class Segment(NamedTuple):
 
 
 class ElfImage:
-    """The segments and the dynamic section of a file.
-
-    Attributes
-    ----------
-    data : memoryview
-        The file.
-    machine_number : int
-        Its processor (e_machine).
-    segments : list of Segment
-        Its program headers.
-    """
+    """The segments and the dynamic section of a file."""
 
     def __init__(self, data: memoryview) -> None:
         self.data = data

@@ -15,19 +15,9 @@ if TYPE_CHECKING:
 
 
 def import_public(package: str, public: str) -> Any:
-    """Import a public name of a package, for the package's ``__getattr__``.
+    """Import a public name of a package, or ``"__all__"``, for the package's ``__getattr__``.
 
-    Parameters
-    ----------
-    package : str
-        The package.
-    public : str
-        The name, which the package keeps once it is imported; or ``"__all__"``.
-
-    Raises
-    ------
-    AttributeError
-        If the package has no such name.
+    The package keeps the name. Raises AttributeError if it has no such name.
     """
     module = sys.modules[package]
     homes = _homes(module)

@@ -22,10 +22,7 @@ _lock = RLock()
 class SystemLibraryModule(LibraryModule):
     """The host code that statically linked models registered under one prefix.
 
-    Attributes
-    ----------
-    path : str
-        Its name in messages; there is no file.
+    `path` is its name in messages; there is no file.
     """
 
     # SystemLibrary has the methods of Library that this class uses.

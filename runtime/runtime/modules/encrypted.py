@@ -30,18 +30,8 @@ _HINT = "; an encrypted module was opened without its key: give key=..."
 class EncryptedModule(Module):
     """A module whose payload is encrypted, and is not decrypted yet.
 
-    Parameters
-    ----------
-    envelope : buffer
-        The header and the encrypted bytes; kept alive, not copied.
-    place : int
-        The offset of the payload in its blob, in bytes.
-    dialect : str
-        The dialect of the blob.
-    path : str or None
-        The library.
-    where : str
-        The place of the payload, for messages.
+    `envelope` is the header and the encrypted bytes, which are kept alive; `place` is the offset of
+    the payload in its blob.
     """
 
     type_key = TYPE_KEY
@@ -65,13 +55,7 @@ class EncryptedModule(Module):
         return read_header(self.envelope)
 
     def save_to_binary(self, writer: Writer) -> None:
-        """Write the payload at the place that it was encrypted for.
-
-        Raises
-        ------
-        ExportError
-            It would be moved, and could not be decrypted any more.
-        """
+        """Write the payload; ExportError at another place, where it could not be decrypted."""
         if writer.offset != self.place:
             text = (
                 f"{self._where}: encrypted for this place, so it cannot be written at "
@@ -84,12 +68,7 @@ class EncryptedModule(Module):
     def tree_node(self) -> Module:
         """Decrypt the payload with the key of the load, and make its module.
 
-        Raises
-        ------
-        EncryptionError
-            There is no key, it is another one, or the payload was changed.
-        BlobFormatError
-            What was encrypted is malformed.
+        Raises EncryptionError, or BlobFormatError if what was encrypted is malformed.
         """
         from ..trust.encryption.use import decrypt
 
@@ -124,13 +103,7 @@ class EncryptedModule(Module):
         return module
 
     def get_function(self, name: str, query_imports: bool = False) -> Callable[..., Any]:
-        """Look up `name` in the imports if `query_imports`; the module itself cannot be used.
-
-        Raises
-        ------
-        EncryptionError
-            No import has it; the module may have it, encrypted.
-        """
+        """Look up `name` in the imports if `query_imports`; EncryptionError if no import has it."""
         function = self._find(name) if query_imports else None
         if function is None:
             header = self.header

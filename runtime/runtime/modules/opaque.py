@@ -16,15 +16,7 @@ if TYPE_CHECKING:
 
 
 class OpaqueModule(Module):
-    """Carries the payload of an unknown type; can be written again, not used.
-
-    Parameters
-    ----------
-    type_key : str
-        The key of the type.
-    payload : buffer
-        Its bytes; kept alive, not copied.
-    """
+    """Carries the payload of an unknown type, uncopied; can be written again, not used."""
 
     property_mask = BINARY_SERIALIZABLE
 
@@ -37,13 +29,7 @@ class OpaqueModule(Module):
         writer.write_raw(self.payload)
 
     def get_function(self, name: str, query_imports: bool = False) -> Callable[..., Any]:
-        """Look up `name` in the imports if `query_imports`; the module has no usable function.
-
-        Raises
-        ------
-        LoaderNotFoundError
-            No import has it; the loader of this type is missing.
-        """
+        """Look up `name` in the imports if `query_imports`; LoaderNotFoundError if none has it."""
         function = self._find(name) if query_imports else None
         if function is None:
             self._explain(name)

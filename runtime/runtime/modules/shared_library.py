@@ -27,12 +27,7 @@ _thread = _local()
 class CarriedSharedLibraryModule(Module):
     """A shared library that is not loaded: the form of a `LibraryModule` in a blob.
 
-    Parameters
-    ----------
-    data : buffer
-        The bytes of its file; kept alive, not copied.
-    where : str
-        Their place, for messages.
+    `data` is its file, which is not copied; `where` is its place, for messages.
     """
 
     type_key = "shared_library"
@@ -50,12 +45,7 @@ class CarriedSharedLibraryModule(Module):
     def tree_node(self) -> Module:
         """Load the library; its host code with its imports is the node.
 
-        Raises
-        ------
-        LibraryLoadError
-            It cannot be loaded.
-        BlobFormatError
-            It contains no host code, its tree is malformed, or it is nested too deep.
+        Raises LibraryLoadError, or BlobFormatError if it has no host code or is nested too deep.
         """
         depth = getattr(_thread, "depth", 0)
         if depth == MAX_NESTING:

@@ -34,13 +34,9 @@ def least_rate() -> int:
 def at_least(
     rate: int, window_s: float, pieces: Callable[[], Generator[bytes | memoryview]]
 ) -> Generator[bytes | memoryview]:
-    """Iterate over pieces that another thread reads.
+    """Iterate over pieces that another thread reads; the caller's time does not count.
 
-    Raises
-    ------
-    TimeoutError
-        The source gave fewer than `rate` bytes per second for `window_s` seconds. The time that
-        the caller takes for a piece does not count.
+    Raises TimeoutError for fewer than `rate` bytes per second during `window_s` seconds.
     """
     reader = _Reader(pieces)
     reader.start()
@@ -69,17 +65,7 @@ def at_least(
 
 
 class _Reader(threading.Thread):
-    """Reads pieces, until the last one, an error, or `is_stopped`.
-
-    Attributes
-    ----------
-    pieces : SimpleQueue
-        The pieces; then None, or the error.
-    room : Semaphore
-        Released for each piece that was taken.
-    is_stopped : bool
-        True if no more pieces are wanted.
-    """
+    """Reads pieces, until the last one, an error, or `is_stopped`."""
 
     def __init__(self, source: Callable[[], Generator[bytes | memoryview]]) -> None:
         super().__init__(name="dso-fetch", daemon=True)

@@ -27,12 +27,7 @@ def module_of(
 ) -> Module:
     """Make the module of a pickle by reference, or return the one that is in use.
 
-    Raises
-    ------
-    LibraryLoadError
-        There is no such file, and it cannot be fetched; or as `load` does.
-    VerifyError
-        The file and the fetched one have other digests, or the policy refuses the file.
+    Raises as `load` does, also if the file cannot be fetched or has another digest.
     """
     if not is_digest(sha256) or not isinstance(nbytes, int) or not isinstance(path, str):
         found = f"path {shown(path)}, {shown(nbytes)} bytes, sha256 {shown(sha256)}"

@@ -103,15 +103,9 @@ def _not_found(
 class VirtualMachineModule(Module):
     """A virtual machine with the functions of TVM's protocol; ``vm_load_executable()`` makes it.
 
-    Parameters
-    ----------
-    executable : VMExecutable
-        The model.
-
-    Notes
-    -----
     ``vm_initialization(device_type, index, allocator, ...)`` binds it; the allocator's number is
     ignored, since there is one kind. Functions of the model are functions of the module.
+    `relax_vm.VirtualMachine` documents the errors of the methods.
     """
 
     type_key = "relax.VirtualMachine"
@@ -158,17 +152,7 @@ class VirtualMachineModule(Module):
         return [*self._executable.function_names(), *self._saved]
 
     def vm_initialization(self, *numbers: int) -> None:
-        """Bind the machine: device type, index and allocator, for each device.
-
-        Raises
-        ------
-        ValueError
-            Their count is not a multiple of three.
-        DeviceError
-            A device is not available.
-        FunctionNotFoundError
-            The code calls a function that does not exist.
-        """
+        """Bind the machine: device type, index and allocator, for each device."""
         if not numbers or len(numbers) % 3:
             raise ValueError(f"vm_initialization: {len(numbers)} numbers, expected 3 per device")
         triples = zip(numbers[::3], numbers[1::3], strict=False)
@@ -177,13 +161,7 @@ class VirtualMachineModule(Module):
         self._device, self._devices = devices[0], devices
 
     def set_instrument(self, instrument: Callable[..., Any] | str | None) -> None:
-        """Run a function, or a global one by its name, around each call of the code; None ends it.
-
-        Raises
-        ------
-        FunctionNotFoundError
-            No global function has this name.
-        """
+        """Run a function, or a global one by name, around each call of the code; None ends it."""
         function = get_global_func(instrument) if isinstance(instrument, str) else instrument
         self._bound().set_instrument(function)
 
@@ -198,15 +176,7 @@ class VirtualMachineModule(Module):
         return closure(*args)
 
     def save_function(self, name: str, saved_name: str, include_return: bool, *args: Any) -> None:
-        """Save a call of a function with its arguments under a name.
-
-        Raises
-        ------
-        FunctionNotFoundError
-            The model has no such function.
-        ValueError
-            The model has a function `saved_name`.
-        """
+        """Save a call of a function with its arguments under a name."""
         if self._executable.table_row(saved_name) is not None:
             raise ValueError(f"save_function: {saved_name!r} is a function of the model")
         function = self.get_function(name)
@@ -218,17 +188,7 @@ class VirtualMachineModule(Module):
         self._saved[saved_name] = call
 
     def set_input(self, name: str, *args: Any) -> None:
-        """Set the arguments of a function for `invoke_stateful`; arrays move to the first device.
-
-        Raises
-        ------
-        FunctionNotFoundError
-            The model has no such function.
-        TypeError
-            Their number is wrong.
-        DeviceError
-            The device is out of memory.
-        """
+        """Set the arguments of a function; arrays move to the first device."""
         arity = self.get_function_arity(name)
         if len(args) != arity:
             raise TypeError(f"set_input: {name!r} takes {arity} arguments, found {len(args)}")
@@ -237,25 +197,13 @@ class VirtualMachineModule(Module):
         self._inputs[name] = tuple(placed(value, self._device) for value in args)
 
     def invoke_stateful(self, name: str) -> None:
-        """Call a function with the arguments that were set.
-
-        Raises
-        ------
-        ValueError
-            None were set.
-        """
+        """Call a function with the arguments that were set."""
         if name not in self._inputs:
             raise ValueError(f"invoke_stateful: no input of {name!r} was set; use set_input")
         self._outputs[name] = self.get_function(name)(*self._inputs[name])
 
     def get_output(self, name: str, *indices: int) -> Any:
-        """Return the result of `invoke_stateful`, or an item if it is a tuple.
-
-        Raises
-        ------
-        ValueError
-            The function was not invoked.
-        """
+        """Return the result of `invoke_stateful`, or an item if it is a tuple."""
         if name not in self._outputs:
             raise ValueError(f"get_output: {name!r} was not invoked; use invoke_stateful")
         output = self._outputs[name]
@@ -269,17 +217,11 @@ class VirtualMachineModule(Module):
         return len(output) if isinstance(output, tuple) else -1
 
     def get_function_arity(self, name: str) -> int:
-        """Return the number of arguments of a function of the model.
-
-        Raises
-        ------
-        FunctionNotFoundError
-            The model has no such function.
-        """
+        """Return the number of arguments of a function of the model."""
         return len(self._param_names(name))
 
     def get_function_param_name(self, name: str, index: int) -> str:
-        """Return the name of an argument; raises as `get_function_arity` does."""
+        """Return the name of an argument."""
         return self._param_names(name)[index]
 
     def _param_names(self, name: str) -> Sequence[str]:

@@ -21,25 +21,10 @@ MAX_DIGITS = 40
 
 
 def parse_json(text: str | bytes | memoryview, most_values: int = MAX_VALUES) -> Any:
-    """Parse JSON text.
+    """Parse JSON as `json.loads` does, of at most 100 MB, 64 levels and 40 digits a number.
 
-    Parameters
-    ----------
-    text : str or buffer
-        At most 100 MB, 64 levels, 40 digits a number. A buffer holds UTF-8.
-    most_values : int
-        How many values the text may have.
-
-    Returns
-    -------
-    object
-        As `json.loads` makes it.
-
-    Raises
-    ------
-    ValueError
-        It is not JSON, not UTF-8 or exceeds a limit; a key occurs twice in one object, a number is
-        NaN or infinite, or a string contains half a surrogate pair.
+    Raises ValueError for text that is not JSON, not UTF-8, or exceeds a limit; for a key that
+    occurs twice in one object, NaN, infinity, and half a surrogate pair.
     """
     _check("bytes", len(text), MAX_NBYTES)
     if not isinstance(text, str):

@@ -35,18 +35,9 @@ _DIGITS = "0123456789"
 
 
 def dtype_to_string(dtype: DTypeCode) -> str:
-    """Name a data type.
+    """Name a data type (code, bits, lanes): ``"float32"``, ``"uint1"``, ``"float32x4"``.
 
-    Parameters
-    ----------
-    dtype : tuple of int
-        (code, bits, lanes) as DLPack has them.
-
-    Returns
-    -------
-    str
-        ``"float32"``, ``"uint1"``, ``"float32x4"``; a code without a name becomes
-        ``"custom[99]32"``. Names are unique.
+    A code without a name becomes ``"custom[99]32"``. Names are unique.
     """
     if dtype in _WHOLE_NAMES:
         return _WHOLE_NAMES[dtype]

@@ -35,19 +35,11 @@ _MATERIALS = ("publicKey", "certificate", "x509CertificateChain")
 
 
 class Bundle(NamedTuple):
-    """A bundle whose signature is not verified yet.
+    """A bundle whose signature is not verified yet."""
 
-    Attributes
-    ----------
-    payload, signature : bytes
-        The statement, and the signature.
-    hint : str
-        The key's name, which nothing has verified; for messages.
-    """
-
-    payload: bytes
+    payload: bytes  # the statement
     signature: bytes
-    hint: str
+    hint: str  # the key's name, which nothing has verified; for messages
 
 
 def most_nbytes(file_nbytes: int | None) -> int:
@@ -80,21 +72,9 @@ def dump_bundle(statement: Statement, hint: str, sign: Callable[[bytes], bytes])
 
 
 def parse_bundle(data: bytes | memoryview, where: str, file_nbytes: int | None = None) -> Bundle:
-    """Parse a bundle, which may come from anywhere.
+    """Parse a bundle, which may come from anywhere, for a file of `file_nbytes`.
 
-    Parameters
-    ----------
-    data : buffer
-        Its bytes.
-    where : str
-        Its path, for messages.
-    file_nbytes : int, optional
-        The size of the signed file, which limits that of the bundle.
-
-    Raises
-    ------
-    VerifyError
-        If it is too large, no bundle, or of a kind that no public key verifies.
+    Raises VerifyError if it is too large, no bundle, or of a kind that no public key verifies.
     """
     with _refusing(where, "bundle", "fetch the bundle again, or sign again"):
         return _read(parse_fields(data, where, file_nbytes, "publicKey"))
@@ -108,10 +88,7 @@ def parse_fields(
 ) -> dict[str, Any]:
     """Parse a bundle whose signature is verified by one of these kinds of material.
 
-    Raises
-    ------
-    VerifyError
-        As `parse_bundle` does.
+    Raises as `parse_bundle` does.
     """
     if len(data) > (most := most_nbytes(file_nbytes)):
         text = f"{where}: {len(data)} bytes, expected a bundle of at most {most}"
@@ -135,10 +112,7 @@ def parse_fields(
 def verify_bundle(bundle: Bundle, keys: Sequence[PublicKey], where: str) -> Statement:
     """Verify the signature of a bundle, and return its statement.
 
-    Raises
-    ------
-    VerifyError
-        If none of the keys made the signature, or if the statement is malformed.
+    Raises VerifyError if none of the keys made it, or if the statement is malformed.
     """
     data = signed_bytes(bundle.payload)
     if not any(key.verifies(bundle.signature, data) for key in keys):

@@ -64,18 +64,10 @@ def short(hint: str) -> str:
 
 
 def read_public_key(source: str | os.PathLike[str] | bytes | PublicKey) -> PublicKey:
-    """Read a public key.
+    """Read a public key: a file with PEM, ``"env:NAME"``, or PEM itself as bytes.
 
-    Parameters
-    ----------
-    source : path, bytes or PublicKey
-        A file with PEM; ``"env:NAME"``, PEM in an environment variable; or PEM itself as bytes.
-
-    Raises
-    ------
-    VerifyError
-        If the key cannot be read, is not a key, or is of another algorithm; or if the package
-        `cryptography` is missing.
+    Raises VerifyError if it cannot be read, is not a key, or is of another algorithm; or if the
+    package `cryptography` is missing.
     """
     if isinstance(source, PublicKey):
         return source

@@ -29,15 +29,7 @@ _PT_LOAD, _PF_R, _MAX_PROGRAMS = 1, 4, 64
 
 
 class MappedPieces:
-    """The pieces of one file that are verified when they are used.
-
-    Attributes
-    ----------
-    offset, nbytes : int
-        Their place in the file: whole pieces.
-    key : tuple of int
-        The state of the file when it was opened.
-    """
+    """The pieces of one file that are verified when they are used."""
 
     def __init__(self, path: str, source: int, place: Range) -> None:
         self.offset, self.nbytes = place
@@ -126,10 +118,7 @@ def separate_pieces(path: str, source: int, nbytes: int) -> Range:
 def pieces_of_blob(name: str) -> Range:
     """Return the whole pieces of the blob, if nothing else refers to its segment; else (0, 0).
 
-    Parameters
-    ----------
-    name : str
-        The copy of the library, with a hole for what `separate_pieces` found.
+    `name` opens the copy, which has a hole for what `separate_pieces` found.
     """
     try:
         image = ElfFile(name)

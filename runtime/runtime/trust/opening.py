@@ -23,24 +23,12 @@ _MAX_DEPTH = 32
 
 
 class Opened(NamedTuple):
-    """A verified library, and the libraries that were opened for it.
+    """A verified library, and the libraries that were opened for it."""
 
-    Attributes
-    ----------
-    library : Library
-        It owns the sealed copy.
-    file : Sealed
-        The copy.
-    needed : list of Opened
-        The libraries outside the system's folders that it needs.
-    is_checked : bool
-        True if the rules of `harden` are asked of it.
-    """
-
-    library: Library
+    library: Library  # owns the sealed copy
     file: Sealed
-    needed: list[Opened]
-    is_checked: bool
+    needed: list[Opened]  # the libraries outside the system's folders that it needs
+    is_checked: bool  # the rules of `harden` are asked of it
 
 
 def verified_file(
@@ -105,13 +93,7 @@ def open_verified(
     """Open the sealed copy, which was verified, after the libraries that it needs.
 
     A library that the environment names (`is_checked` is False) may run code when it is opened.
-
-    Raises
-    ------
-    VerifyError
-        A needed library is not trusted, or cannot be opened in this way.
-    LibraryLoadError
-        One of them cannot be loaded, or breaks a rule of `harden`.
+    Raises VerifyError or LibraryLoadError if one of them is refused or cannot be opened.
     """
     try:
         if is_checked:

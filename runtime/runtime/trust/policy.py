@@ -42,21 +42,11 @@ _KINDS = ("trust", "keys", "sha256", "sigstore")
 
 
 class Policy(NamedTuple):
-    """The rules of a process.
+    """The rules of a process."""
 
-    Attributes
-    ----------
-    folders : tuple of (path, Trust)
-        Absolute folders, the longest first.
-    default : Trust
-        For files in no folder.
-    bytes : Trust
-        For libraries that are loaded from bytes.
-    """
-
-    folders: tuple[tuple[str, Trust], ...]
-    default: Trust
-    bytes: Trust
+    folders: tuple[tuple[str, Trust], ...]  # absolute folders, the longest first
+    default: Trust  # for files in no folder
+    bytes: Trust  # for libraries that are loaded from bytes
 
     def of_file(self, path: str) -> Trust:
         """Return the rule for a file, by its real path."""

@@ -14,12 +14,7 @@ from ..error import LibraryLoadError, VerifyError
 def find_room(path: str, data: memoryview) -> tuple[int, int] | None:
     """Return the (file offset, nbytes) of the room; None if the file is not a library with one.
 
-    Parameters
-    ----------
-    path : str
-        The file; ``/proc/self/fd/N`` for an open one.
-    data : memoryview
-        Its bytes.
+    `path` is ``/proc/self/fd/N`` for an open file; `data` are its bytes.
     """
     try:
         found = ElfFile(path, ANY_MACHINE).data(BUNDLE)
@@ -31,10 +26,7 @@ def find_room(path: str, data: memoryview) -> tuple[int, int] | None:
 def bundle_in_room(data: memoryview, room: tuple[int, int] | None, where: str) -> bytes | None:
     """Return the bundle that is in the room; None if the room is empty.
 
-    Raises
-    ------
-    VerifyError
-        If the zeros after the bundle are other bytes, which no signature covers.
+    Raises VerifyError if other bytes than zeros follow it, which no signature covers.
     """
     if room is None:
         return None

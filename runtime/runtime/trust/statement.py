@@ -28,25 +28,13 @@ _HEX = frozenset("0123456789abcdef")
 
 
 class SignedEntry(NamedTuple):
-    """One entry of a blob, with its key.
+    """One entry of a blob, with its key."""
 
-    Attributes
-    ----------
-    symbol : str
-        The symbol of the blob.
-    type_key : str
-        The key of the entry.
-    offset, nbytes : int
-        Its place in the file.
-    sha256 : str
-        The digest of these bytes, in hexadecimal digits.
-    """
-
-    symbol: str
+    symbol: str  # of the blob
     type_key: str
-    offset: int
+    offset: int  # in the file
     nbytes: int
-    sha256: str
+    sha256: str  # of these bytes, in hexadecimal digits
 
 
 class Statement(NamedTuple):
@@ -190,12 +178,7 @@ def dump_statement(statement: Statement) -> bytes:
 def parse_statement(payload: bytes) -> Statement:
     """Parse a statement whose signature was verified; unknown names are ignored.
 
-    Raises
-    ------
-    ValueError
-        If it is malformed; the text says where.
-    LookupError
-        If its type, its predicate or its digest is unknown here.
+    Raises ValueError, or LookupError if its type, its predicate or its digest is unknown here.
     """
     from ..serial.strict_json import parse_json
 

@@ -26,21 +26,11 @@ _MODULE_VARIABLE = "DSO_PKCS11_MODULE"
 
 
 class TokenSession(NamedTuple):
-    """An open session.
+    """An open session."""
 
-    Attributes
-    ----------
-    session : object
-        That of `pkcs11`.
-    named : dict
-        The attributes of the key that the URI names.
-    has_pin : bool
-        True if a PIN was given: most tokens show keys only then.
-    """
-
-    session: Any
-    named: dict[str, Any]
-    has_pin: bool
+    session: Any  # that of `pkcs11`
+    named: dict[str, Any]  # the attributes of the key that the URI names
+    has_pin: bool  # most tokens show keys only with a PIN
 
 
 def open_token(uri: str, pin_of: Callable[[str], bytes | None], refusal: Refusal) -> TokenSession:

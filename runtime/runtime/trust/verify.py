@@ -102,36 +102,12 @@ def verify_data(
     minimum_version: str | None = None,
     hole: tuple[int, int] | None = None,
 ) -> Statement:
-    """Verify bytes in memory with the bundle that belongs to them.
+    """Verify bytes in memory, which do not change later, with the bundle that belongs to them.
 
-    Parameters
-    ----------
-    data : memoryview
-        All bytes of the file, which do not change later, such as a sealed copy.
-    sidecar : buffer or None
-        The bundle beside the file, if there is one; the one in the room is verified too.
-    signer : sequence of PublicKey, or Identity
-        One of the keys made the signature; or its certificate has the identity.
-    where, bundle_name : str
-        The names of the file and of the bundle, for messages.
-    room : (offset, nbytes), optional
-        The bytes for the signature, as `find_room` returns them.
-    name : str, optional
-        The name that was signed; by default any.
-    minimum_version : str, optional
-        As for `verify_file`.
-    hole : (offset, nbytes), optional
-        Whole pieces that `data` lacks; `Statement.verify_piece` verifies them when they are used.
-
-    Returns
-    -------
-    Statement
-        Name, version, size and SHA-256 were verified; `Statement.verify_parts` verifies the rest.
-
-    Raises
-    ------
-    VerifyError
-        As for `verify_file`.
+    The bundle is `sidecar`, and the one in the `room` too; `name` is the name that was signed, by
+    default any. `hole` are whole pieces that `data` lacks: `Statement.verify_piece` verifies them
+    when they are used, and `Statement.verify_parts` the digests of the parts. Raises as
+    `verify_file` does.
     """
     found = {} if sidecar is None else {bundle_name: sidecar}
     embedded = bundle_in_room(data, room, where)
@@ -163,14 +139,9 @@ def verify_data(
 
 
 def public_keys(keys: Sequence[Key]) -> list[PublicKey]:
-    """Read public keys; refuse an empty list, and one text.
+    """Read public keys, as `read_public_key` does.
 
-    Raises
-    ------
-    VerifyError
-        As `read_public_key` does.
-    ValueError
-        If `keys` is empty, or one key instead of a list.
+    Raises ValueError if `keys` is empty, or one key instead of a list.
     """
     if isinstance(keys, str | bytes) or not keys:
         raise ValueError(f"keys {shown(keys)}, expected a list of at least one public key")

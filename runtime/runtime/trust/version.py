@@ -17,13 +17,7 @@ Order = tuple[tuple[int, ...], bool, tuple[tuple[bool, int, str], ...]]
 
 
 def order_of(version: str) -> Order:
-    """Return a key that compares like the version.
-
-    Raises
-    ------
-    ValueError
-        If the text is not such a version, so that it has no place in the order.
-    """
+    """Return a key that compares like the version; ValueError if it has no place in the order."""
     match = (
         _VERSION.fullmatch(version) if len(version) <= _MAX_LENGTH and version.isascii() else None
     )

@@ -32,26 +32,14 @@ _SLACK = 16
 
 
 class Header(NamedTuple):
-    """The fields before the data key.
+    """The fields before the data key."""
 
-    Attributes
-    ----------
-    version, algorithm : int
-        Both 1.
-    key_id, export_id : bytes
-        The check value of the user's key; a random number that all entries of an export have.
-    place : int
-        The offset of the payload in its blob, in bytes.
-    nbytes : int
-        The size in clear.
-    """
-
-    version: int
-    algorithm: int
-    key_id: bytes
-    export_id: bytes
-    place: int
-    nbytes: int
+    version: int  # 1
+    algorithm: int  # 1
+    key_id: bytes  # the check value of the user's key
+    export_id: bytes  # a random number that all entries of an export have
+    place: int  # the offset of the payload in its blob
+    nbytes: int  # the size in clear
 
     def pack(self) -> bytes:
         """Return the bytes of the fields."""

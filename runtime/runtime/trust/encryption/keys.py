@@ -72,23 +72,10 @@ class LocalKey:
 
 
 def find_key(source: KeySource, key_id: str = "") -> EncryptionKey:
-    """Find a key.
+    """Find a key by its source, which `load` describes; a callback gets `key_id`.
 
-    Parameters
-    ----------
-    source : path, str, buffer or callable
-        The path of a key file; ``"env:NAME"``, the same line in an environment variable; the PKCS
-        #11 URI of an AES key on a token; 32 bytes; or ``source(key_id)``, which returns one of
-        these, or None if it has no such key.
-    key_id : str
-        The id of the key that is needed, in hexadecimal digits; for a callback.
-
-    Raises
-    ------
-    EncryptionError
-        If the key cannot be read, or is not a key; the message never contains it.
-    TypeError
-        If the source is of another type.
+    Raises EncryptionError if the key cannot be read, or is not a key, with a message that never
+    contains it; TypeError for a source of another type.
     """
     if callable(source):
         given = source(key_id)

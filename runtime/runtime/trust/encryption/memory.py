@@ -37,13 +37,7 @@ def _wiper() -> Callable[[mmap], None]:
 
 
 class SecretMemory(mmap):
-    """Anonymous pages that are wiped when the last view of them is freed.
-
-    Parameters
-    ----------
-    nbytes : int
-        The size, in bytes.
-    """
+    """Anonymous pages that are wiped when the last view of them is freed."""
 
     def __new__(cls, nbytes: int) -> Self:
         self = super().__new__(cls, -1, nbytes, MAP_PRIVATE | MAP_ANONYMOUS)

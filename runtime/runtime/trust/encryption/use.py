@@ -29,7 +29,7 @@ class Use:
     Parameters
     ----------
     source : path, str, buffer or callable
-        The key, as `find_key` takes it; it is read when an entry needs it, and once for each id.
+        The key, as `load` takes it; it is read when an entry needs it, and once for each id.
     """
 
     def __init__(self, source: KeySource) -> None:

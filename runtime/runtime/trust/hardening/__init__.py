@@ -74,19 +74,8 @@ def is_active() -> bool:
 def check_hardened(name: str, data: memoryview, path: str) -> None:
     """Refuse a library that breaks a rule of `harden`, if it was called.
 
-    Parameters
-    ----------
-    name : str
-        The name under which this process opens the bytes.
-    data : memoryview
-        The bytes, which cannot change any more.
-    path : str
-        The file, for messages.
-
-    Raises
-    ------
-    LibraryLoadError
-        It breaks a rule, with reason ``"policy"``, or is damaged.
+    `name` opens the bytes `data`, which cannot change any more; messages show `path`. Raises
+    LibraryLoadError with reason ``"policy"``, or for a damaged file.
     """
     if _rules is None:
         return

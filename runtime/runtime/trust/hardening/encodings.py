@@ -9,47 +9,24 @@ if TYPE_CHECKING:
 
 
 class Encoding(NamedTuple):
-    """One way to write a hole of a form.
+    """One way to write a hole of a form."""
 
-    Attributes
-    ----------
-    nbytes : int
-        The length of the instructions.
-    mask, bits : int
-        Which bits are fixed, and their values, in the little-endian number of all bytes.
-    address : function
-        The address, of the place of the first byte, that number, and the hole `page`.
-    """
-
-    nbytes: int
-    mask: int
-    bits: int
+    nbytes: int  # of the instructions
+    mask: int  # the fixed bits, in the little-endian number of all bytes
+    bits: int  # their values
+    # Computes the address from the place of the first byte, that number, and the hole `page`.
     address: Callable[[int, int, int], int]
 
 
 class Machine(NamedTuple):
-    """The start-up code of one machine.
+    """The start-up code of one machine."""
 
-    Attributes
-    ----------
-    relative, resolved : int
-        The relocation types that store base + addend, and what a resolver returns.
-    symbolic : tuple of int
-        The relocation types that store the address of a symbol.
-    forms : mapping of str to tuple of str
-        The alternatives of each form, as texts (see `forms`).
-    encodings : mapping of str to tuple of Encoding
-        The alternatives of each encoding.
-    is_words : bool
-        True if the numbers of the texts are instructions, false if they are bytes.
-    """
-
-    relative: int
-    resolved: int
-    symbolic: tuple[int, ...]
-    forms: Mapping[str, tuple[str, ...]]
-    encodings: Mapping[str, tuple[Encoding, ...]]
-    is_words: bool
+    relative: int  # the relocation type that stores base + addend
+    resolved: int  # the type that stores what a resolver returns
+    symbolic: tuple[int, ...]  # the types that store the address of a symbol
+    forms: Mapping[str, tuple[str, ...]]  # the alternatives of each form, as texts
+    encodings: Mapping[str, tuple[Encoding, ...]]  # the alternatives of each encoding
+    is_words: bool  # the numbers of the texts are instructions, not bytes
 
 
 def signed(value: int, low: int, width: int) -> int:

@@ -58,15 +58,7 @@ class Hole(NamedTuple):
 
 
 class StartUp:
-    """The functions of a library that its loader calls.
-
-    Parameters
-    ----------
-    image : Image
-        The library.
-    machine : Machine
-        Its machine.
-    """
+    """The functions of a library that its loader calls."""
 
     def __init__(self, image: Image, machine: Machine) -> None:
         self._image, self._machine = image, machine

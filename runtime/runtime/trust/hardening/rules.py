@@ -59,21 +59,11 @@ _CONSTRUCTOR_HINT = "remove it, and static objects of C++ with it"
 
 
 class Violation(NamedTuple):
-    """One part of a file that a rule refuses.
+    """One part of a file that a rule refuses."""
 
-    Attributes
-    ----------
-    rule : str
-        One of `RULES`.
-    text : str
-        The place, and what is there.
-    hint : str
-        What to do.
-    """
-
-    rule: str
-    text: str
-    hint: str
+    rule: str  # one of `RULES`
+    text: str  # the place, and what is there
+    hint: str  # what to do
 
 
 class Rules(NamedTuple):
