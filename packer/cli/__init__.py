@@ -51,22 +51,9 @@ _SHOWN_LINES = 40
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line, with the arguments of this process by default; return the exit status.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments, without the program's name; by default the arguments of this process.
-
-    Returns
-    -------
-    int
-        The exit status.
-
-    Raises
-    ------
-    SystemExit
-        For ``--help``, wrong usage, SIGTERM and SIGHUP; its code is the exit status.
+    Raises SystemExit with the status for ``--help``, wrong usage, SIGTERM and SIGHUP.
     """
     open_missing_streams()
     try:

@@ -155,21 +155,11 @@ class ElfFile:
     ) -> None:
         """Have the libraries opened that the file needs outside of the system's folders.
 
-        Parameters
-        ----------
-        folder : str
-            The folder for $ORIGIN; "" if the file has none.
-        opens_all : bool
-            True to open the system's libraries too; else only where the loader would search
-            other folders first.
-        open : function
-            Called with the name, the path, a descriptor of the file at that path, which it owns,
-            and True if the file names the folder. Returns the open library.
-
-        Raises
-        ------
-        LibraryLoadError
-            Reason ``"needed"``: one is not found, or another one is open under its name.
+        `folder` is that of $ORIGIN, or "". If `opens_all`, the system's libraries too; else these
+        only where the loader would search other folders first. `open` gets the name, the path, a
+        descriptor of the file, which it owns, and whether the file names the folder; it returns the
+        open library. Raises LibraryLoadError with reason ``"needed"`` if one is not found, or if
+        another one is open under its name.
         """
     def dynamic_names(self, tag: int, /) -> list[str]:
         """Return the texts of DT_NEEDED, DT_SONAME, DT_RPATH or DT_RUNPATH, in order.
@@ -385,36 +375,13 @@ def parse_blob(
     tuple[int, ...] | None,
     tuple[int, ...] | None,
 ]:
-    """Parse a blob.
+    """Parse a blob from a reader at its start, and return its entries and its import tree.
 
-    Parameters
-    ----------
-    reader : Reader
-        Of the blob, at its start.
-    manifest : buffer or None
-        The library's ``__packer_manifest``.
-    structure : int or None
-        The CRC-32 of the blob's structure that the library lists.
-    load : callable
-        ``load(key, start, reader)`` returns the module of a payload, which it reads, of an entry
-        that begins at `start`; or None for a type without a loader. It is called for types that
-        libdso does not know; the payloads of all others were accepted by libdso.
-    is_symbol : bool
-        True if the nbytes header of a symbol precedes the blob. The reader skips it, and its
-        offsets count from the end of the header.
-
-    Returns
-    -------
-    entries : list of (key, offset, nbytes, module, is_carried)
-        In wire order, with the module that `load` returned, or None; `is_carried` is true for the
-        payload of a type without a loader.
-    row_ptr, child_indices : tuple of int or None
-        The arrays of the import tree.
-
-    Raises
-    ------
-    BlobFormatError
-        The bytes break the format. An exception of `load` is passed on.
+    An entry is (key, offset, nbytes, module, is_carried). ``load(key, start, reader)`` returns the
+    module of a type that libdso does not know, or None if it has no loader: then `is_carried` is
+    true. The payloads of other types were accepted by libdso. `structure` is the CRC-32 that the
+    library lists. If `is_symbol`, the header of the symbol precedes the blob; offsets count from
+    its end. Raises BlobFormatError, and what `load` raises.
     """
 
 def is_provided(name: str, /) -> bool:

@@ -11,14 +11,9 @@ if TYPE_CHECKING:
 
 
 class Payloads:
-    """The payloads of a blob.
+    """The payloads of a blob, which its reader has read.
 
-    Parameters
-    ----------
-    reader : Reader
-        Of the blob.
-    is_complete : bool
-        True if the end of a payload is known although its type key has no loader.
+    `is_complete` is true if the end of a payload is known although its key has no loader.
     """
 
     def __init__(self, reader: Reader, is_complete: bool) -> None:

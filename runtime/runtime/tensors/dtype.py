@@ -53,23 +53,7 @@ def dtype_to_string(dtype: DTypeCode) -> str:
 
 
 def string_to_dtype(text: str) -> DTypeCode:
-    """Read the name of a data type; the inverse of `dtype_to_string`.
-
-    Parameters
-    ----------
-    text : str
-        ``"int32"``, ``"float32x4"``, ``"handle"``, ``"bool"``, ...
-
-    Returns
-    -------
-    tuple of int
-        (code, bits, lanes).
-
-    Raises
-    ------
-    ValueError
-        No data type has this name.
-    """
+    """Read the name of a data type, and return (code, bits, lanes); ValueError for another text."""
     if text in _WHOLE:
         return _WHOLE[text]
     stem, lanes = _split_lanes(text)

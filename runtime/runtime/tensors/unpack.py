@@ -24,19 +24,8 @@ BLOCK = 16  # adjacent channels of an image
 def unpack(stored: Tensor, form: Mapping[str, Any]) -> Tensor:
     """Return a packed weight as an array of the shape that it had: a copy, which the caller owns.
 
-    Parameters
-    ----------
-    stored : Tensor
-        The packed weight: float32, or int8 for low-precision elements.
-    form : mapping
-        Its entry in the record: ``kernel``, ``shape``, and what the kernel's layout depends on.
-
-    Raises
-    ------
-    ValueError
-        The entry is malformed, names another kernel, or does not fit the tensor.
-    ImportError
-        NumPy is not installed.
+    `form` is its entry in the record. Raises ValueError if that is malformed, names another
+    kernel, or does not fit the tensor; ImportError without NumPy.
     """
     shape = _shape(form)
     kernels: dict[object, Callable[..., Any]] = {

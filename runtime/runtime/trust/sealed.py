@@ -26,18 +26,9 @@ _STEP = 1 << 20
 class Sealed:
     """A file in memory that no process can change any more.
 
-    Attributes
-    ----------
-    path : str
-        The file that was copied, or the name of the bytes, for messages.
-    real_path : str
-        The file that was opened, without symbolic links; "" for bytes.
-    descriptor : int
-        The memory; the caller closes it, or gives it to the library.
-    data : memoryview
-        All bytes, mapped; zeros in the hole.
-    pieces : MappedPieces or None
-        The pieces that stay in the file: a hole of the copy.
+    `path` is the file that was copied, or the name of the bytes, for messages; `real_path` the file
+    that was opened, without symbolic links, or "". The caller closes `descriptor`, or gives it to
+    the library. `pieces` stay in the file: `data` has zeros in this hole of the copy.
     """
 
     def __init__(

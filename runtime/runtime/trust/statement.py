@@ -67,19 +67,9 @@ class Statement(NamedTuple):
     room: tuple[int, int] | None
 
     def verify_bytes(self, data: memoryview, where: str) -> None:
-        """Verify that `data` is the signed file: its size and its SHA-256.
+        """Verify that `data` is the signed file, which messages call `where`: its size and its SHA-256.
 
-        Parameters
-        ----------
-        data : memoryview
-            All bytes of the file.
-        where : str
-            The file's path, for messages.
-
-        Raises
-        ------
-        VerifyError
-            If they differ; the message has the first piece that does.
+        The message of the VerifyError has the first piece that differs.
         """
         self._verify_size(data, where)
         digest = sha256()
