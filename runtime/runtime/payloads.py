@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Payloads:
-    """The payloads of a blob, which its reader has read.
+    """The payloads of a blob, which `reader` reads.
 
     `is_complete` is true if the end of a payload is known although its key has no loader.
     """

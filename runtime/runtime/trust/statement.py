@@ -67,7 +67,7 @@ class Statement(NamedTuple):
     room: tuple[int, int] | None
 
     def verify_bytes(self, data: memoryview, where: str) -> None:
-        """Verify that `data` is the signed file, which messages call `where`: its size and its SHA-256.
+        """Verify that `data` is the signed file, which is `where` in messages: size and SHA-256.
 
         The message of the VerifyError has the first piece that differs.
         """
