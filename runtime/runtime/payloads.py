@@ -6,6 +6,8 @@ from .abi import IMPORT_TREE_KEY, LIB_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ._core import Reader
     from .module import Module
 
@@ -20,6 +22,7 @@ class Payloads:
         self._reader = reader
         self._is_complete = is_complete
         self._has_loaded = False
+        self._decode: Callable[[Reader, str], Module] | None = None  # imported when it is needed
 
     def load(self, key: str, start: int, reader: Reader) -> Module | None:
         """Load a payload of a type of Python, for `_core.parse_blob`.
@@ -60,9 +63,11 @@ class Payloads:
         length = 8 if self._reader.dialect == "tvm-ffi" else 0
         payload = self._reader.part(offset + 8 + len(key) + length, offset + nbytes)
         if not is_carried:
-            from .registry import decode
+            if self._decode is None:
+                from .registry import decode
 
-            return decode(payload, key)
+                self._decode = decode
+            return self._decode(payload, key)
         from .modules.opaque import OpaqueModule
 
         return OpaqueModule(key, payload.read_raw(payload.remaining))
