@@ -23,27 +23,15 @@ from runtime.abi import (
 )
 from runtime.error import LibraryLoadError
 
-from ..elf.dynamic import Dynamic, read_dynamic
+from ..elf.dynamic import Dynamic
 from ..elf.image import Image, map_file, valid_path
-from ..elf.linkage import Hardening, Linkage, VersionNeed
 from ..elf.section_table import read_static_symbols
 from .constants import read_constants, shown_values
 from .cpu_levels import read_cpu_levels
 from .functions import MAX_FUNCTIONS, read_entry_function, read_functions
-from .graph import GraphReport, read_graph
+from .graph import read_graph
 from .metadata import read_metadata
-from .report import (
-    BlobReport,
-    Constructor,
-    CpuReport,
-    EntryReport,
-    Field,
-    FunctionReport,
-    LibraryReport,
-    ModuleReport,
-    Symbols,
-    TensorReport,
-)
+from .report import BlobReport, LibraryReport, Symbols
 from .startup import read_constructors
 from .text import render
 from .tree import (
@@ -60,29 +48,10 @@ if TYPE_CHECKING:
     import runtime
     from runtime.blob import Blob
 
+    from ..elf.linkage import Linkage
     from ..elf.symbol_table import SymbolTable
 
-__all__ = [
-    "BlobReport",
-    "Constructor",
-    "CpuReport",
-    "EntryReport",
-    "Field",
-    "FunctionReport",
-    "GraphReport",
-    "Hardening",
-    "LibraryReport",
-    "Linkage",
-    "ModuleReport",
-    "OpenedLibrary",
-    "Symbols",
-    "TensorReport",
-    "VersionNeed",
-    "inspect_library",
-    "open_library",
-    "read_dynamic",
-    "render",
-]
+__all__ = ["LibraryReport", "OpenedLibrary", "inspect_library", "open_library", "render"]
 
 
 class OpenedLibrary(NamedTuple):

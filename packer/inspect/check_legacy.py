@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from runtime.abi import FACT_PREFIX
 
 from ..declare.facts import parse_facts
-from . import read_dynamic
+from ..elf.dynamic import read_dynamic
 from .findings import Finding
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from .tree import payload_of, unpadded
 
 if TYPE_CHECKING:
     from ..elf.symbol_table import Symbol
-    from . import FunctionReport, LibraryReport, ModuleReport, OpenedLibrary
+    from . import LibraryReport, OpenedLibrary
+    from .report import FunctionReport, ModuleReport
 
     Fields = dict[str, object]
     Facts = dict[str, dict[str, Fields]]

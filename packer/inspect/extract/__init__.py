@@ -24,7 +24,8 @@ from .parts import Part, part_of
 from .toml import key, quoted, quoted_list, value
 
 if TYPE_CHECKING:
-    from .. import FunctionReport, LibraryReport, OpenedLibrary
+    from .. import LibraryReport, OpenedLibrary
+    from ..report import FunctionReport
 
 __all__ = ["extract_library"]
 

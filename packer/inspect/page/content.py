@@ -20,7 +20,7 @@ from .graph import describe_graph
 
 if TYPE_CHECKING:
     from ...elf.symbol_table import Symbol, SymbolTable
-    from .. import BlobReport, LibraryReport
+    from ..report import BlobReport, LibraryReport
     from .region import Region
 
 # The most bytes of the file in the page: of a blob entry, of another region, and of all.

@@ -12,8 +12,9 @@ from runtime.abi import FACT_PREFIX, __version__
 from runtime.constants import ConstantsRecord
 
 from ...declare.facts import Facts, parse_facts
+from ...elf.dynamic import read_dynamic
 from ...files.output import refuse_output_among_inputs, replacing
-from ...inspect import LibraryReport, inspect_library, read_dynamic
+from ...inspect import LibraryReport, inspect_library
 from ...inspect.constants import read_constants
 from .constants import values_text
 from .function import Scope, function_text

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.error import ExportError
 
+from ...elf.dynamic import read_dynamic
 from ...elf.linkage import libc_of
 from ...elf.notes import read_needed_level
 from ...files.text import path_error, shown_path
-from ...inspect import read_dynamic
 from . import manylinux
 
 if TYPE_CHECKING:
