@@ -41,6 +41,7 @@ static int find(const struct loaded *library, const char *prefix, const char *na
                 struct elf_symbol *symbol, struct load_error *error) {
   char few[256], *text = few;
   size_t begin = strlen(prefix), size = begin + strlen(name) + 1;
+  *symbol = (struct elf_symbol){.value = 0};
   if (size > sizeof few && (text = heap_new(size)) == NULL) return load_error_memory(error);
   memcpy(text, prefix, begin);
   memcpy(text + begin, name, size - begin);

@@ -47,20 +47,6 @@ static void session_dealloc(Session *self) {
   Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-static struct callee *add_callee(Session *self, const struct vm_routine *routine, PyObject *name,
-                                 PyObject *params) {
-  struct callee *callee = callee_new(name, NULL);
-  if (callee == NULL) return NULL;
-  callee->names = Py_NewRef(params);
-  dso_object *called = vm_session_function(routine, self->session);
-  if (called == NULL) {
-    callee_free(callee);
-    return raise_no_memory();
-  }
-  callee_call_object(callee, called);
-  return callee_add(self->callees, name, callee);
-}
-
 static PyObject *session_function(Session *self, PyObject *args) {
   PyObject *machine, *name, *params, *owner;
   if (!PyArg_ParseTuple(args, "O!UO!O:function", &VirtualMachine_Type, &machine, &name,
@@ -70,7 +56,10 @@ static PyObject *session_function(Session *self, PyObject *args) {
   if (routine == NULL) return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
   const struct callee *callee = callee_find(self->callees, name);
   if (callee == NULL && PyErr_Occurred()) return NULL;
-  if (callee == NULL) callee = add_callee(self, routine, name, params);
+  if (callee == NULL)
+    callee =
+        callee_add(self->callees, name,
+                   callee_of_object(name, params, vm_session_function(routine, self->session)));
   return callee != NULL ? function_new(callee, (PyObject *)self, owner) : NULL;
 }
 

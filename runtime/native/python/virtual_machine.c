@@ -9,12 +9,10 @@
 #include "python/machine_parts.h"
 #include "python/name_bytes.h"
 
-static const char TARGET[] = "runtime._core.routine";
-
 typedef struct {
   PyObject_HEAD
   struct vm *vm;
-  PyObject *functions; /* name -> capsule of struct callee */
+  PyObject *callees; /* name -> capsule of struct callee */
 } VirtualMachine;
 
 /* ---- The machine */
@@ -63,8 +61,8 @@ static PyObject *machine_new(PyTypeObject *type, PyObject *args, PyObject *keywo
   if (check_counts((Bytecode *)bytecode, &lists) != 0) return NULL;
   VirtualMachine *self = (VirtualMachine *)type->tp_alloc(type, 0);
   if (self == NULL) return NULL;
-  self->functions = PyDict_New();
-  if (self->functions != NULL && machine_parts_make(&parts, &lists) == 0)
+  self->callees = PyDict_New();
+  if (self->callees != NULL && machine_parts_make(&parts, &lists) == 0)
     self->vm = make_machine((Bytecode *)bytecode, &parts, PyList_GET_SIZE(lists.devices));
   machine_parts_free(&parts);
   if (self->vm == NULL) Py_CLEAR(self);
@@ -73,7 +71,7 @@ static PyObject *machine_new(PyTypeObject *type, PyObject *args, PyObject *keywo
 
 static void machine_dealloc(VirtualMachine *self) {
   PyObject *pending = exception_take();
-  Py_XDECREF(self->functions);
+  Py_XDECREF(self->callees);
   if (self->vm != NULL) vm_release(self->vm);
   if (pending != NULL) exception_set(pending);
   Py_TYPE(self)->tp_free((PyObject *)self);
@@ -81,27 +79,11 @@ static void machine_dealloc(VirtualMachine *self) {
 
 /* ---- Functions */
 
-static void free_target(PyObject *capsule) { callee_free(PyCapsule_GetPointer(capsule, TARGET)); }
-
 static const struct vm_routine *find_routine(const struct vm *vm, const char *name) {
   for (size_t i = 0; i < vm->num_functions; i++)
     if (vm->routines[i].first != NULL && strcmp(vm->routines[i].name, name) == 0)
       return &vm->routines[i];
   return NULL;
-}
-
-static struct callee *make_callee(const struct vm_routine *routine, PyObject *name,
-                                  PyObject *params) {
-  struct callee *callee = callee_new(name, NULL);
-  if (callee == NULL) return NULL;
-  callee->names = Py_NewRef(params);
-  dso_object *closure = vm_closure_new(routine);
-  if (closure != NULL) {
-    callee_call_object(callee, closure);
-    return callee;
-  }
-  callee_free(callee);
-  return raise_no_memory();
 }
 
 const struct vm_routine *virtual_machine_routine(PyObject *machine, PyObject *name) {
@@ -115,24 +97,14 @@ const struct vm_routine *virtual_machine_routine(PyObject *machine, PyObject *na
 static struct callee *look_up(VirtualMachine *self, PyObject *name, PyObject *params) {
   const struct vm_routine *routine = virtual_machine_routine((PyObject *)self, name);
   if (routine == NULL) return NULL;
-  struct callee *callee = make_callee(routine, name, params);
-  PyObject *capsule = callee ? PyCapsule_New(callee, TARGET, free_target) : NULL;
-  if (capsule == NULL) {
-    if (callee != NULL) callee_free(callee);
-    return NULL;
-  }
-  int status = PyDict_SetItem(self->functions, name, capsule);
-  Py_DECREF(capsule);
-  return status == 0 ? callee : NULL;
+  return callee_add(self->callees, name, callee_of_object(name, params, vm_closure_new(routine)));
 }
 
 static PyObject *machine_function(VirtualMachine *self, PyObject *args) {
   PyObject *name, *params, *owner;
   if (!PyArg_ParseTuple(args, "UO!O:function", &name, &PyTuple_Type, &params, &owner)) return NULL;
-  PyObject *capsule = PyDict_GetItemWithError(self->functions, name);
-  if (capsule == NULL && PyErr_Occurred()) return NULL;
-  struct callee *callee =
-      capsule ? PyCapsule_GetPointer(capsule, TARGET) : look_up(self, name, params);
+  struct callee *callee = callee_find(self->callees, name);
+  if (callee == NULL && !PyErr_Occurred()) callee = look_up(self, name, params);
   if (callee != NULL) return function_new(callee, (PyObject *)self, owner);
   return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }

@@ -103,6 +103,18 @@ void callee_call_object(struct callee *callee, dso_object *object) {
   callee->handle = callee->object = object;
 }
 
+struct callee *callee_of_object(PyObject *name, PyObject *params, dso_object *object) {
+  if (object == NULL) return raise_no_memory();
+  struct callee *callee = callee_new(name, NULL);
+  if (callee == NULL) {
+    object_release(object);
+    return NULL;
+  }
+  callee->names = Py_NewRef(params);
+  callee_call_object(callee, object);
+  return callee;
+}
+
 /* ---- The dict of callees */
 
 static const char CAPSULE[] = "runtime._core.callee";

@@ -44,6 +44,10 @@ struct callee *callee_new(PyObject *name, struct found_function *found);
 
 /* Set the code: a Function object, whose reference the callee takes over. */
 void callee_call_object(struct callee *callee, dso_object *object);
+
+/* Make the callee of a Function object, whose reference it takes over, with the names of its parameters.
+ * NULL with an exception set, also if there was no memory for `object`. */
+struct callee *callee_of_object(PyObject *name, PyObject *params, dso_object *object);
 void callee_free(struct callee *callee);
 
 /* A dict of callees by name owns them. callee_add adds one and returns it; if `callee` is NULL, or
