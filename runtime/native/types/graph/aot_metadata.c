@@ -49,7 +49,8 @@ static int check_room(const char *what, const void *address, int64_t count, size
   else
     text_format(&text, "%zu bytes at %p, expected at most %zu, where its segment ends", nbytes,
                 address, room);
-  return text_raise(&text, "BlobFormatError");
+  (void)text_raise(&text, "BlobFormatError");
+  return -1;
 }
 
 static int check_array(const char *what, const void *address, int64_t count, size_t itemsize,
