@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random
 from typing import Any
 
 import runtime
@@ -12,8 +11,6 @@ from runtime.blob import Blob, dump, parse, parse_symbol
 from runtime.payloads import Payloads
 from runtime.registry import decode
 from runtime.serial.stream import Reader, Writer, read_chunk
-
-from ..fuzz.edited_inputs import Seed, edit_binary
 
 PATH = "a/b.so"
 FORMATS = ("tvm", "tvm-ffi", "symbol", "params")
@@ -53,18 +50,6 @@ def _describe_module(module: Any) -> str:
     for name, tensor in module.own_weights.items():
         parts.append(f"|{name}={','.join(map(str, (*tensor.dtype_code, *tensor.shape)))}")
     return "".join(parts)
-
-
-def mutants(payload: bytes, count: int, seed: int) -> list[bytes]:
-    """Copies with one to three edits."""
-    random, start = Random(seed), Seed(payload)
-    made = []
-    for _ in range(count):
-        edited = start
-        for _ in range(random.randint(1, 3)):
-            edited = edit_binary(random, edited, [start])
-        made.append(edited.data)
-    return made
 
 
 def refusal(what: str, data: bytes, manifest: bytes | None = None) -> str:
