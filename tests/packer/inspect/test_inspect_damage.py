@@ -16,6 +16,7 @@ from packer.inspect.diff import diff_libraries
 from packer.inspect.drawing import draw
 from packer.inspect.extract import extract_library
 from packer.inspect.listing import list_entries, list_sizes
+from runtime._core import ElfFile
 from runtime.error import PackerError
 
 from .damage import damaged
@@ -36,10 +37,12 @@ def test_damaged_files_give_reports_or_our_errors(library, tmp_path) -> None:
         path.write_bytes(data)
         try:
             report = inspect_library(path)
-        except PackerError:
+        except PackerError as error:
+            assert getattr(error, "path", None) == str(path), name
             refused += 1
             continue
         shown += 1
+        assert report.problems or ElfFile(str(path)), name
         assert json.dumps(report.to_dict(), allow_nan=False), name
         assert render(report, colour=True, width=60), name
         assert draw(list_sizes(report)), name

@@ -9,12 +9,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from packer.inspect import LibraryReport, inspect_library, render
-from runtime._core import ElfFile
-from runtime.error import LibraryLoadError, PackerError
+from packer.inspect import inspect_library, render
+from runtime.error import LibraryLoadError
 
 from ...support.elf_poke import Elf
 from .inspected import SAFE_CALL
@@ -87,31 +84,6 @@ def test_irregular_file_is_refused_without_blocking(tmp_path) -> None:
         inspect_library("a\0b")
 
 
-def attempt(path: Path) -> tuple[LibraryReport | None, PackerError | None]:
-    """The report, or our error; any other error is the test's."""
-    try:
-        return inspect_library(path), None
-    except PackerError as error:
-        return None, error
-
-
-def test_file_cut_anywhere_is_refused_or_a_problem(packed_library, tmp_path) -> None:
-    """Files that are cut in steps of 64 bytes raise only our error."""
-    data, path = packed_library.read_bytes(), tmp_path / "cut.so"
-    shown = 0
-    for nbytes in range(0, len(data), 64):
-        path.write_bytes(data[:nbytes])
-        report, error = attempt(path)
-        if report is None:
-            assert isinstance(error, LibraryLoadError)
-            assert error.path == str(path)
-        else:
-            assert report.problems
-            assert render(report)
-            shown += 1
-    assert shown > len(data) // 128
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -147,33 +119,6 @@ def test_inconsistent_section_headers_are_a_problem(field, value, packed_library
     report = inspect_library(tmp_path / "wrong.so")
     assert len(report.modules) == 3
     assert any("section headers" in p or "e_shentsize" in p for p in report.problems)
-
-
-@given(st.data())
-@settings(max_examples=300, deadline=None)
-def test_damaged_files_give_our_errors_only(packed_library, tmp_path_factory, data) -> None:
-    """Bytes and words of the tables overwritten: a report with valid JSON, or our error.
-
-    A library that the loader's check refuses has a problem in the report.
-    """
-    original = packed_library.read_bytes()
-    damaged = bytearray(original)
-    for _ in range(data.draw(st.integers(1, 4))):
-        width = data.draw(st.sampled_from([1, 2, 4, 8]))
-        at = data.draw(st.integers(0, len(original) - width))
-        edges = st.sampled_from([0, 1, 256**width - 1, 256**width // 2])
-        value = data.draw(edges | st.integers(0, 256**width - 1))
-        damaged[at : at + width] = value.to_bytes(width, "little")
-    path = tmp_path_factory.getbasetemp() / "damaged.so"
-    path.write_bytes(damaged)
-    report, error = attempt(path)
-    if report is None:
-        assert isinstance(error, LibraryLoadError)
-        assert error.path == str(path)
-        return
-    json.dumps(report.to_dict(), allow_nan=False).encode()
-    assert render(report)
-    assert report.problems or not report.native or ElfFile(str(path))
 
 
 def test_terminal_escapes_are_shown_and_not_obeyed(compile_library, tmp_path) -> None:
