@@ -17,9 +17,11 @@ static void delete_session(void *object, int flags) {
 }
 
 struct session *session_new(int64_t most) {
-  if (most < 0)
-    return raised_null("ValueError",
-                       "session: maximum %" PRId64 ", expected at least 1, or 0 for none", most);
+  if (most < 0) {
+    raised_format("ValueError", "session: maximum %" PRId64 ", expected at least 1, or 0 for none",
+                  most);
+    return NULL;
+  }
   struct session *self = object_new(sizeof *self, DSO_OBJECT, delete_session);
   if (self == NULL) raised_set("OutOfMemoryError", "no memory for a session");
   else self->most = most;

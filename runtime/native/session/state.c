@@ -34,7 +34,8 @@ static struct block *block_new(size_t nbytes) {
     if (block->data != NULL) return block;
     object_release(&block->object);
   }
-  return raised_null("OutOfMemoryError", "session: no memory for a state of %zu bytes", nbytes);
+  raised_format("OutOfMemoryError", "session: no memory for a state of %zu bytes", nbytes);
+  return NULL;
 }
 
 static void block_release(struct block *block) {
@@ -57,13 +58,18 @@ void state_share(const struct state *state, struct state *other) {
 }
 
 static struct state *state_at(struct session *self, int64_t index) {
-  if (index < 0 || index >= SESSION_MOST_STATES)
-    return raised_null("IndexError", "session: state %" PRId64 ", expected less than %d", index,
-                       SESSION_MOST_STATES);
+  if (index < 0 || index >= SESSION_MOST_STATES) {
+    raised_format("IndexError", "session: state %" PRId64 ", expected less than %d", index,
+                  SESSION_MOST_STATES);
+    return NULL;
+  }
   size_t count = (size_t)index + 1;
   if (count <= self->num_states) return &self->states[index];
   struct state *states = heap_resize(self->states, count * sizeof *states);
-  if (states == NULL) return raised_null("OutOfMemoryError", "no memory for a session");
+  if (states == NULL) {
+    raised_set("OutOfMemoryError", "no memory for a session");
+    return NULL;
+  }
   self->states = states;
   for (; self->num_states < count; self->num_states++)
     states[self->num_states] = (struct state){.shape = {.ndim = -1}, .next = {.ndim = -1}};
