@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 
 #include "blob/arrays.h"
-#include "module/module.h"
 #include "blob/name_order.h"
+#include "module/module.h"
 #include "types/used_tensor.h"
 
 /* A function that needs constants. */

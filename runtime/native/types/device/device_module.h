@@ -2,9 +2,9 @@
 #ifndef DSO_PACKER_TYPES_DEVICE_MODULE_H
 #define DSO_PACKER_TYPES_DEVICE_MODULE_H
 
+#include "blob/name_order.h"
 #include "device/kernel.h"
 #include "module/module.h"
-#include "blob/name_order.h"
 
 struct device_module;
 

@@ -6,8 +6,8 @@
 #ifndef DSO_PACKER_TYPES_VM_EXECUTABLE_H
 #define DSO_PACKER_TYPES_VM_EXECUTABLE_H
 
-#include "module/module.h"
 #include "blob/name_order.h"
+#include "module/module.h"
 #include "types/used_tensor.h"
 #include "vm/vm.h"
 
