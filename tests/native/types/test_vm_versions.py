@@ -116,7 +116,7 @@ def test_bool_of_old_versions_is_bool(version: str) -> None:
 
 @pytest.mark.parametrize("version", [*WRITTEN, "0.23"])
 def test_a_payload_is_read_and_its_prefixes_are_refused(version: str) -> None:
-    """What is read is written again byte for byte."""
+    """A payload is read, and refused wherever it is cut."""
     key, payload = written(make_program(), version)
     shown = f"{key} {len(payload)}|main|helper|constant_0=2,32,1,2,3"
     assert described(key, [payload]) == [shown]
