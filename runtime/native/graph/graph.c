@@ -56,6 +56,7 @@ int graph_sort_names(struct graph *graph, size_t *twice) {
   struct span *names = graph_allocate(graph, graph->num_inputs, sizeof *names);
   if (names == NULL) return -1;
   for (size_t i = 0; i < graph->num_inputs; i++) names[i] = graph_input_node(graph, i)->name;
+  name_order_free(&graph->names);
   if (name_order_make(&graph->names, names, graph->num_inputs, sizeof *names) != 0) return -1;
   *twice = name_order_repeated(&graph->names);
   return 0;

@@ -40,11 +40,24 @@ static int drop(dso_object *function, void *Py_UNUSED(arg)) {
   return 0;
 }
 
-/* One barrier serves all functions, because it interrupts every thread. */
+static int append(PyObject *object, void *held) { return PyList_Append(held, object); }
+
+static int hold(dso_object *function, void *held) {
+  return callback_traverse(function, append, held);
+}
+
+/* One barrier serves all functions, because it interrupts every thread. The end of a callable may
+ * close the library and free the cache, so a list holds all of them until the last is dropped. If
+ * there is no memory for it, they stay until the library is closed. */
 void imports_retire(struct context *context) {
+  PyObject *pending = exception_take(), *held = PyList_New(0);
   import_cache_retire(&context->import_cache, retire, context);
   in_call_barrier();
-  (void)import_cache_visit(&context->import_cache, drop, NULL);
+  if (held != NULL && import_cache_visit(&context->import_cache, hold, held) == 0)
+    (void)import_cache_visit(&context->import_cache, drop, NULL);
+  PyErr_Clear();
+  Py_XDECREF(held);
+  if (pending != NULL) exception_set(pending);
 }
 
 /* Called when a module dies. When the last module dies, the context drops its cached callables:
