@@ -1,25 +1,28 @@
-"""One ONNX operator in a model, beside ONNX Runtime.
+"""One ONNX operator in a model, beside ONNX Runtime and the machine's limit.
 
-python benchmarks/onnx_operators.py [NAME ...]: in the environment of the importer of models, with
-one thread. Calls of the library and of the peer take turns. Prints, for each operator, the
-milliseconds of processor time, the ratio of times, and whether it ran in plain loops.
+python benchmarks/onnx_operators.py [NAME ...]: in the environment of the importer of models. A
+process with one thread and one with two take turns, and in each the library, the peer and NumPy.
+Prints for each operator, from the least of all calls: the milliseconds of processor time of one
+thread; GFLOP/s or GB/s, and their share of the limit, which is NumPy's product of two matrices or
+its copy of as many bytes; the time to that of ONNX Runtime, with one thread and with two; the time
+of two threads to that of one; and whether the operator ran in plain loops.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stderr
+from multiprocessing import get_context
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple
-
-os.environ |= {"OMP_NUM_THREADS": "1", "TVM_NUM_THREADS": "1"}
 
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
@@ -28,7 +31,9 @@ from onnx import helper, numpy_helper
 import packer
 import runtime
 
-NUM_CALLS = 15
+CALLS, SECONDS = (15, 500), 3.0  # at least and at most; the seconds end them between
+THREADS = (1, 2)
+SIDE = 768  # of the matrices whose product is the limit
 
 
 class Case(NamedTuple):
@@ -154,33 +159,105 @@ CASES = {
 
 def main(names: list[str]) -> None:
     """Print a line for each operator."""
-    print(f"{'operator':26} {'ms':>8}  of ORT")
+    print(f"{'':26} {'ms':>8} {'rate':>13} of limit  of ORT; two threads: of ORT  of one")
+    workers = [_started(threads) for threads in THREADS]
     for name in names or CASES:
-        print(f"{name:26} {compare(CASES[name])}", flush=True)
+        notes = [worker.submit(prepare, name).result() for worker in workers]
+        rounds: list[list[list[float]]] = []
+        end = time.perf_counter() + SECONDS
+        while len(rounds) < CALLS[0] or (len(rounds) < CALLS[1] and time.perf_counter() < end):
+            rounds.append([worker.submit(sample).result() for worker in workers])
+        print(f"{name:26} {_line(CASES[name], rounds)}{notes[0]}", flush=True)
 
 
-def compare(case: Case) -> str:
-    """Measure one operator."""
+def _started(threads: int) -> ProcessPoolExecutor:
+    """Start a process whose packages use so many threads."""
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "TVM_NUM_THREADS"), str(threads))
+    worker = ProcessPoolExecutor(1, get_context("spawn"))
+    worker.submit(int).result()
+    return worker
+
+
+def _line(case: Case, rounds: list[list[list[float]]]) -> str:
+    (ours, peer, limit), (ours_of_two, peer_of_two, _) = (
+        [min(times) for times in zip(*samples, strict=True)]
+        for samples in zip(*rounds, strict=True)
+    )
+    work = _operations(case)
+    most = 2 * SIDE**3 if work else _nbytes(case)
+    rate, unit = (work or _nbytes(case)) / ours / 1e9, "GFLOP/s" if work else "GB/s"
+    return (
+        f"{1e3 * ours:8.3f} {rate:5.0f} {unit:7} {rate / (most / limit / 1e9):8.2f} "
+        f"{ours / peer:7.2f} {ours_of_two / peer_of_two:20.2f} {ours_of_two / ours:7.2f}"
+    )
+
+
+def _operations(case: Case) -> int:
+    """Return the additions and multiplications of a product, or 0 for another operator."""
+    x, weight = case.inputs[0], [*case.inputs[1:], *case.weights][:1]
+    if case.operator in ("LSTM", "GRU", "RNN"):
+        return 2 * math.prod(x[:2]) * sum(math.prod(one) for one in case.weights[:2])
+    if case.operator in ("Gemm", "MatMul"):
+        return 2 * x[0] * math.prod(weight[0])
+    if case.operator == "ConvTranspose":
+        return 2 * x[0] * math.prod(x[2:]) * math.prod(weight[0])
+    if case.operator == "Conv":
+        return 2 * x[0] * math.prod(_made(case)[0].shape[2:]) * math.prod(weight[0])
+    return 0
+
+
+def _nbytes(case: Case) -> int:
+    """Return the size of the inputs, the weights and the results."""
     proto, x = model_of(case)
+    weights = [numpy_helper.to_array(one) for one in proto.graph.initializer]
+    return sum(one.nbytes for one in (*x, *weights, *_made(case)))
+
+
+def _made(case: Case) -> list[np.ndarray]:
+    proto, x = model_of(case)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    made: list[np.ndarray] = session.run(None, {f"x{i}": array for i, array in enumerate(x)})
+    return made
+
+
+_CALLS: list[Callable[[], Any]] = []  # of the prepared operator, in a worker
+
+
+def prepare(name: str) -> str:
+    """Make the calls of an operator, the peer's and the limit's; return what the export notes."""
+    proto, x = model_of(CASES[name])
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.intra_op_num_threads = int(os.environ["OMP_NUM_THREADS"])
+    options.inter_op_num_threads = 1
     session, notes = onnxruntime.InferenceSession(proto.SerializeToString(), options), io.StringIO()
     with TemporaryDirectory(prefix="onnx-operators-") as folder, redirect_stderr(notes):
         build = packer.Build(cpu="native")
         path = packer.export_library(packer.from_onnx(proto), Path(folder) / "m.so", build=build)
         main = runtime.load(path)["main"]
     given = {f"x{i}": array for i, array in enumerate(x)}
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(NUM_CALLS):
-        for call, of_call in zip(
-            (lambda: main(*x), lambda: session.run(None, given)), times, strict=True
-        ):
-            start = time.process_time()
-            call()
-            of_call.append(time.process_time() - start)
-    ours, theirs = map(median, times)
-    plain = "  plain loops" if "plain loops" in notes.getvalue() else ""
-    return f"{1e3 * ours:8.3f}  {ours / theirs:6.2f}{plain}"
+    _CALLS[:] = [lambda: main(*x), lambda: session.run(None, given), _limit(CASES[name])]
+    return "  plain loops" if "plain loops" in notes.getvalue() else ""
+
+
+def _limit(case: Case) -> Callable[[], Any]:
+    """Return a product of matrices, or a copy of as many bytes as an operator reads and writes."""
+    if _operations(case):
+        matrix = np.ones((SIDE, SIDE), np.float64 if case.dtype == np.float64 else np.float32)
+        return lambda: matrix @ matrix
+    half = np.ones(_nbytes(case) // 2, np.uint8)
+    copy = half.copy()
+    return lambda: np.copyto(copy, half)
+
+
+def sample() -> list[float]:
+    """Return the seconds of each call; of one thread as processor time."""
+    clock = time.process_time if os.environ["OMP_NUM_THREADS"] == "1" else time.perf_counter
+    times = []
+    for call in _CALLS:
+        start = clock()
+        call()
+        times.append(clock() - start)
+    return times
 
 
 def model_of(case: Case) -> tuple[Any, list[np.ndarray]]:
