@@ -17,11 +17,6 @@ struct plan {
   int64_t batches[2], panels, chunks; /* of one product */
 };
 
-/* The distance of a product of the batch from the first. */
-static int64_t offset(const struct plan *plan, const int64_t *distance, int64_t batch) {
-  return batch / plan->batches[1] * distance[0] + batch % plan->batches[1] * distance[1];
-}
-
 /* Some rows of a panel; `is_more`: add to `out`. */
 INLINE void multiply_rows(const struct dso_op_double_matmul *product, const double *a,
                           const double *b, int64_t b_row, int64_t depth, int is_more, double *out,
@@ -60,10 +55,12 @@ static void multiply(const void *data, int64_t index) {
   const int64_t columns = min(product->columns - column, COLUMNS);
   const int64_t begin = part_begin(product->rows, plan->chunks, chunk);
   const int64_t rows = part_begin(product->rows, plan->chunks, chunk + 1) - begin;
-  const double *a = product->a + offset(plan, product->a_batch, batch) + begin * product->a_row;
-  const double *b = product->b + offset(plan, product->b_batch, batch) + column * product->b_column;
-  double *const out =
-      product->out + offset(plan, product->out_batch, batch) + begin * product->out_row + column;
+  const double *a =
+      product->a + offset(plan->batches, product->a_batch, batch) + begin * product->a_row;
+  const double *b =
+      product->b + offset(plan->batches, product->b_batch, batch) + column * product->b_column;
+  double *const out = product->out + offset(plan->batches, product->out_batch, batch) +
+                      begin * product->out_row + column;
   double packed[DEPTH * COLUMNS], edge[CHUNK * COLUMNS];
   double *const to = columns < COLUMNS ? edge : out;
   const int64_t to_row = columns < COLUMNS ? COLUMNS : product->out_row;
