@@ -8,6 +8,7 @@ enum {
   ROWS = PIXELS < 12 ? PIXELS : 12,
   CHUNK = 16 * ROWS, /* of one item */
   DEPTH = 192,       /* inputs of a part, which stays in the nearest cache */
+  AHEAD = 16,        /* inputs */
 };
 typedef double doubles __attribute__((vector_size(4 * LANES), aligned(8), may_alias));
 
@@ -42,8 +43,11 @@ INLINE void multiply_rows(const struct dso_op_double_matmul *product, const doub
 /* A part of a panel, with zeros for the columns that are missing. */
 static void pack(const double *b, int64_t row, int64_t column, int64_t depth, int64_t columns,
                  double *to) {
-  for (int64_t k = 0; k < depth; k++, b += row, to += COLUMNS)
+  for (int64_t k = 0; k < depth; k++, b += row, to += COLUMNS) {
+    __builtin_prefetch(b + AHEAD * row); /* rows are far apart, so that processors do not */
+    __builtin_prefetch(b + AHEAD * row + WIDTH);
     for (int64_t j = 0; j < COLUMNS; j++) to[j] = j < columns ? b[j * column] : 0;
+  }
 }
 
 /* One item: a panel of columns for a chunk of rows. */
