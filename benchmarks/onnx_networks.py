@@ -2,9 +2,9 @@
 
 python benchmarks/onnx_networks.py [NAME ...]: in an environment with the importer of models, timm,
 torchvision and transformers; a name may have * and ?. Calls of the library and of the peer take
-turns, and processor time is measured. Prints for each network the seconds of processor time of the export, the
-milliseconds, the ratio of times and the error beside the greatest number of each result, then the
-median ratio, the 90th percentile and the worst.
+turns, and processor time is measured. Prints for each network the seconds of the export with its
+compilers, the milliseconds, the ratio of times and the error beside the greatest number of each
+result, then the median ratio, the 90th percentile and the worst.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """One ONNX operator in a model, beside ONNX Runtime and the machine's limit.
 
 python benchmarks/onnx_operators.py [NAME ...]: in the environment of the importer of models. A
-process with one thread and one with two take turns, and in each the library, the peer and NumPy.
-Prints for each operator, from the least of all calls: the milliseconds of processor time of one
-thread; GFLOP/s or GB/s, and their share of the limit, which is NumPy's product of two matrices or
-its copy of as many bytes; the time to that of ONNX Runtime, with one thread and with two; the time
-of two threads to that of one; and whether the operator ran in plain loops.
+process with one thread and one with two take turns, and in each the library, the peer and the
+limit: a loop of independent sums of products, or NumPy's copy of as many bytes. Prints for each
+operator, from the least of all calls: the milliseconds of processor time of one thread; GFLOP/s or
+GB/s, and their share of the limit; the time to that of ONNX Runtime, with one thread and with two;
+the time of two threads to that of one; and whether the operator ran in plain loops.
 """
 
 from __future__ import annotations
@@ -31,9 +31,23 @@ from onnx import helper, numpy_helper
 import packer
 import runtime
 
-CALLS, SECONDS = (40, 500), 3.0  # at least and at most; the seconds end them between
+CALLS, SECONDS = (40, 500), 2.0  # at least and at most; the seconds end them between
 THREADS = (1, 2)
-SIDE = 768  # of the matrices whose product is the limit
+ROUNDS, SUMS = 20000, 12  # of the loop that is the limit
+LOOP = """
+typedef {type} vec __attribute__((vector_size(__BIGGEST_ALIGNMENT__)));
+long lanes(void) {{ return sizeof(vec) / sizeof({type}); }}
+double multiply(long rounds) {{
+  vec sums[{sums}] = {{{{0}}}}, x = sums[0] + ({type})0.5;
+  for (long i = 0; i < rounds; i++) {{
+#pragma GCC unroll {sums}
+    for (int j = 0; j < {sums}; j++) sums[j] = sums[j] * x + x;
+  }}
+  double all = 0;
+  for (int j = 0; j < {sums}; j++) all += sums[j][0];
+  return all;
+}}
+"""
 
 
 class Case(NamedTuple):
@@ -162,12 +176,12 @@ def main(names: list[str]) -> None:
     print(f"{'':26} {'ms':>8} {'rate':>13} of limit  of ORT; two threads: of ORT  of one")
     workers = [_started(threads) for threads in THREADS]
     for name in names or CASES:
-        notes = [worker.submit(prepare, name).result() for worker in workers]
+        (note, most), _ = [worker.submit(prepare, name).result() for worker in workers]
         rounds: list[list[list[float]]] = []
         end = time.perf_counter() + SECONDS
         while len(rounds) < CALLS[0] or (len(rounds) < CALLS[1] and time.perf_counter() < end):
             rounds.append([worker.submit(sample).result() for worker in workers])
-        print(f"{name:26} {_line(CASES[name], rounds)}{notes[0]}", flush=True)
+        print(f"{name:26} {_line(CASES[name], most, rounds)}{note}", flush=True)
 
 
 def _started(threads: int) -> ProcessPoolExecutor:
@@ -178,13 +192,12 @@ def _started(threads: int) -> ProcessPoolExecutor:
     return worker
 
 
-def _line(case: Case, rounds: list[list[list[float]]]) -> str:
+def _line(case: Case, most: int, rounds: list[list[list[float]]]) -> str:
     (ours, peer, limit), (ours_of_two, peer_of_two, _) = (
         [min(times) for times in zip(*samples, strict=True)]
         for samples in zip(*rounds, strict=True)
     )
     work = _operations(case)
-    most = 2 * SIDE**3 if work else _nbytes(case)
     rate, unit = (work or _nbytes(case)) / ours / 1e9, "GFLOP/s" if work else "GB/s"
     return (
         f"{1e3 * ours:8.3f} {rate:5.0f} {unit:7} {rate / (most / limit / 1e9):8.2f} "
@@ -223,8 +236,11 @@ def _made(case: Case) -> list[np.ndarray]:
 _CALLS: list[Callable[[], Any]] = []  # of the prepared operator, in a worker
 
 
-def prepare(name: str) -> str:
-    """Make the calls of an operator, the peer's and the limit's; return what the export notes."""
+def prepare(name: str) -> tuple[str, int]:
+    """Make the calls of an operator, the peer's and the limit's.
+
+    Returns what the export notes, and the operations or bytes of the limit.
+    """
     proto, x = model_of(CASES[name])
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = int(os.environ["OMP_NUM_THREADS"])
@@ -235,18 +251,23 @@ def prepare(name: str) -> str:
         path = packer.export_library(packer.from_onnx(proto), Path(folder) / "m.so", build=build)
         main = runtime.load(path)["main"]
     given = {f"x{i}": array for i, array in enumerate(x)}
-    _CALLS[:] = [lambda: main(*x), lambda: session.run(None, given), _limit(CASES[name])]
-    return "  plain loops" if "plain loops" in notes.getvalue() else ""
+    most, limit = _limit(CASES[name])
+    _CALLS[:] = [lambda: main(*x), lambda: session.run(None, given), limit]
+    return "  plain loops" if "plain loops" in notes.getvalue() else "", most
 
 
-def _limit(case: Case) -> Callable[[], Any]:
-    """Return a product of matrices, or a copy of as many bytes as an operator reads and writes."""
-    if _operations(case):
-        matrix = np.ones((SIDE, SIDE), np.float64 if case.dtype == np.float64 else np.float32)
-        return lambda: matrix @ matrix
-    half = np.ones(_nbytes(case) // 2, np.uint8)
-    copy = half.copy()
-    return lambda: np.copyto(copy, half)
+def _limit(case: Case) -> tuple[int, Callable[[], Any]]:
+    """Return a loop of products, or a copy of as many bytes as an operator reads and writes."""
+    if not _operations(case):
+        half = np.ones(_nbytes(case) // 2, np.uint8)
+        copy = half.copy()
+        return _nbytes(case), lambda: np.copyto(copy, half)
+    kind = "double" if case.dtype == np.float64 else "float"
+    module = packer.CSourceModule(LOOP.format(type=kind, sums=SUMS), functions="auto")
+    with TemporaryDirectory(prefix="onnx-operators-") as folder:
+        build = packer.Build(cpu="native")
+        loop = runtime.load(packer.export_library(module, Path(folder) / "loop.so", build=build))
+    return 2 * SUMS * loop["lanes"]() * ROUNDS, lambda: loop["multiply"](ROUNDS)
 
 
 def sample() -> list[float]:
