@@ -161,7 +161,8 @@ def rotary_embedding(call: Call) -> str:
     call.refuse("is_packed_batching")
     rank, kind, half = call.rank(0), call.rank(1), _half(2, call)
     if rank not in (3, 4) or kind not in (1, 2):
-        raise UnsupportedError(f"an input of {rank} axes and position_ids of {kind}")
+        text = f"an input of {rank} axes and position_ids of {kind}; the model must say both"
+        raise UnsupportedError(text)
     width, heads = call.count("rotary_embedding_dim"), call.count("num_heads")
     size = call.extent(0, 3) if rank == 4 else 0 if width else 2 * half
     if width and (width != 2 * half or not heads):
