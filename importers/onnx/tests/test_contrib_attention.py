@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
@@ -126,6 +127,44 @@ def test_shorter_texts_of_a_batch_are_a_prompt_only(tmp_path: Path) -> None:
     main(*given, np.array([4, 4], np.int32), np.asarray(total))
     with pytest.raises(IndexError, match="expected -1 to 0, found 8"):
         main(*given, np.array([4, 2], np.int32), np.asarray(total))
+
+
+def test_a_session_keeps_the_cache(tmp_path: Path) -> None:
+    """A prompt, then tokens; attention reads the rows where the session has them."""
+    caches = ["past_key_values.0.key", "past_key_values.0.value"]
+    text = f"""
+    <ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+    decoder (float[1, rows, {(HEADS + 2 * SHARED) * SIZE}] x, int32[1] last, int32 total,
+      float[1, {SHARED}, past, {SIZE}] key, float[1, {SHARED}, past, {SIZE}] value)
+      => (float[1, rows, {HEADS * SIZE}] y, float[1, {SHARED}, all, {SIZE}] new_key,
+          float[1, {SHARED}, all, {SIZE}] new_value)
+    {{ y, new_key, new_value = com.microsoft.GroupQueryAttention
+         <num_heads = {HEADS}, kv_num_heads = {SHARED}> (x, , , key, value, last, total) }}
+    """
+    proto = onnx.parser.parse_model(text)
+    names = dict(zip(("key", "value"), caches, strict=True))
+    names |= {
+        f"new_{one}": name.replace("past_key_values", "present") for one, name in names.items()
+    }
+    for one in (*proto.graph.input, *proto.graph.output):
+        one.name = names.get(one.name, one.name)
+    (node,) = proto.graph.node
+    for values in (node.input, node.output):
+        values[:] = [names.get(name, name) for name in values]
+    peer = onnxruntime.InferenceSession(proto.SerializeToString())
+    module, one_level = packer.from_onnx(proto), packer.Build(cpu=())
+    model = runtime.load(packer.export_library(module, tmp_path / "m.so", build=one_level))
+    (attention,) = [one for one in model.model_record.nodes if one.op == "dso.Attention"]
+    assert attention.inputs[1:3] == ("present.0.key", "present.0.value")
+    session = model.session()
+    past = [np.zeros((1, SHARED, 0, SIZE), np.float32)] * 2
+    for rows in (5, 1, 1):
+        (x, *_), total = inputs_of(rows, None, is_packed=True), past[0].shape[2] + rows
+        given = [x.astype(np.float32), np.array([total - 1], np.int32), np.array(total, np.int32)]
+        inputs = dict(zip(["x", "last", "total", *caches], [*given, *past], strict=True))
+        expected, *past = peer.run(None, inputs)
+        np.testing.assert_allclose(session["main"](*given).numpy(), expected, rtol=0, atol=2e-6)
+    assert session.length == 7
 
 
 ALL = [[1, 2, 3, 4], [3, 4, 5, 6]]
