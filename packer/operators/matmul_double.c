@@ -40,6 +40,21 @@ INLINE void multiply_rows(const struct dso_op_double_matmul *product, const doub
   for (int r = 0; r < rows; r++) memcpy(out + r * out_row, sum[r], sizeof sum[r]);
 }
 
+/* All rows of an item by a part of a panel. */
+static void multiply_part(const struct dso_op_double_matmul *product, const double *a, int64_t rows,
+                          const double *b, int64_t b_row, int64_t depth, int is_more, double *out,
+                          int64_t out_row) {
+  int64_t done;
+  for (int64_t left = rows; left > 0; left -= done) {
+    done = left >= ROWS ? ROWS : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    if (done == ROWS) multiply_rows(product, a, b, b_row, depth, is_more, out, out_row, ROWS);
+    else if (done == 4) multiply_rows(product, a, b, b_row, depth, is_more, out, out_row, 4);
+    else if (done == 2) multiply_rows(product, a, b, b_row, depth, is_more, out, out_row, 2);
+    else multiply_rows(product, a, b, b_row, depth, is_more, out, out_row, 1);
+    a += done * product->a_row, out += done * out_row;
+  }
+}
+
 /* A part of a panel, with zeros for the columns that are missing. */
 static void pack(const double *b, int64_t row, int64_t column, int64_t depth, int64_t columns,
                  double *to) {
@@ -70,26 +85,13 @@ static void multiply(const void *data, int64_t index) {
   const int64_t to_row = columns < COLUMNS ? COLUMNS : product->out_row;
   const int is_packed = columns < COLUMNS || product->b_column != 1 || rows > ROWS;
   for (int64_t first = 0; first == 0 || first < product->inner; first += DEPTH) {
-    const int64_t depth = min(product->inner - first, DEPTH), skip = first * product->a_column;
+    const int64_t depth = min(product->inner - first, DEPTH);
     const double *from = b + first * product->b_row;
     if (is_packed) pack(from, product->b_row, product->b_column, depth, columns, packed);
     const int64_t b_row = is_packed ? COLUMNS : product->b_row;
     if (is_packed) from = packed;
-    int64_t done;
-    for (int64_t r = 0; r < rows; r += done) {
-      const double *line = a + r * product->a_row + skip;
-      double *sums = to + r * to_row;
-      const int64_t left = rows - r;
-      const int is_more = first > 0;
-      done = left >= ROWS ? ROWS : left >= 4 ? 4 : left >= 2 ? 2 : 1;
-      if (done == ROWS)
-        multiply_rows(product, line, from, b_row, depth, is_more, sums, to_row, ROWS);
-      else if (done == 4)
-        multiply_rows(product, line, from, b_row, depth, is_more, sums, to_row, 4);
-      else if (done == 2)
-        multiply_rows(product, line, from, b_row, depth, is_more, sums, to_row, 2);
-      else multiply_rows(product, line, from, b_row, depth, is_more, sums, to_row, 1);
-    }
+    multiply_part(product, a + first * product->a_column, rows, from, b_row, depth, first > 0, to,
+                  to_row);
   }
   for (int64_t r = 0; r < rows && to == edge; r++)
     memcpy(out + r * product->out_row, edge + r * COLUMNS, (size_t)columns * sizeof *out);
