@@ -1,25 +1,28 @@
-"""One ONNX operator in a model, beside ONNX Runtime.
+"""One ONNX operator in a model, beside ONNX Runtime and the machine's limit.
 
-python benchmarks/onnx_operators.py [NAME ...]: in the environment of the importer of models, with
-one thread. Calls of the library and of the peer take turns. Prints, for each operator, the
-milliseconds of processor time, the ratio of times, and whether it ran in plain loops.
+python benchmarks/onnx_operators.py [NAME ...]: in the environment of the importer of models. A
+process with one thread and one with two take turns, and in each the library, the peer and the
+limit: a loop of independent sums of products, or NumPy's copy of as many bytes. Prints for each
+operator, from the least of all calls: the milliseconds of processor time of one thread; GFLOP/s or
+GB/s, and their share of the limit; the time to that of ONNX Runtime, with one thread and with two;
+the time of two threads to that of one; and whether the operator ran in plain loops.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stderr
+from multiprocessing import get_context
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple
-
-os.environ |= {"OMP_NUM_THREADS": "1", "TVM_NUM_THREADS": "1"}
 
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
@@ -28,7 +31,23 @@ from onnx import helper, numpy_helper
 import packer
 import runtime
 
-NUM_CALLS = 15
+CALLS, SECONDS = (40, 500), 2.0  # at least and at most; the seconds end them between
+THREADS = (1, 2)
+ROUNDS, SUMS = 20000, 12  # of the loop that is the limit
+LOOP = """
+typedef {type} vec __attribute__((vector_size(__BIGGEST_ALIGNMENT__)));
+long lanes(void) {{ return sizeof(vec) / sizeof({type}); }}
+double multiply(long rounds) {{
+  vec sums[{sums}] = {{{{0}}}}, x = sums[0] + ({type})0.5;
+  for (long i = 0; i < rounds; i++) {{
+#pragma GCC unroll {sums}
+    for (int j = 0; j < {sums}; j++) sums[j] = sums[j] * x + x;
+  }}
+  double all = 0;
+  for (int j = 0; j < {sums}; j++) all += sums[j][0];
+  return all;
+}}
+"""
 
 
 class Case(NamedTuple):
@@ -154,33 +173,112 @@ CASES = {
 
 def main(names: list[str]) -> None:
     """Print a line for each operator."""
-    print(f"{'operator':26} {'ms':>8}  of ORT")
+    print(f"{'':26} {'ms':>8} {'rate':>13} of limit  of ORT; two threads: of ORT  of one")
+    workers = [_started(threads) for threads in THREADS]
     for name in names or CASES:
-        print(f"{name:26} {compare(CASES[name])}", flush=True)
+        (note, most), _ = [worker.submit(prepare, name).result() for worker in workers]
+        rounds: list[list[list[float]]] = []
+        end = time.perf_counter() + SECONDS
+        while len(rounds) < CALLS[0] or (len(rounds) < CALLS[1] and time.perf_counter() < end):
+            rounds.append([worker.submit(sample).result() for worker in workers])
+        print(f"{name:26} {_line(CASES[name], most, rounds)}{note}", flush=True)
 
 
-def compare(case: Case) -> str:
-    """Measure one operator."""
+def _started(threads: int) -> ProcessPoolExecutor:
+    """Start a process whose packages use so many threads."""
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "TVM_NUM_THREADS"), str(threads))
+    worker = ProcessPoolExecutor(1, get_context("spawn"))
+    worker.submit(int).result()
+    return worker
+
+
+def _line(case: Case, most: int, rounds: list[list[list[float]]]) -> str:
+    (ours, peer, limit), (ours_of_two, peer_of_two, _) = (
+        [min(times) for times in zip(*samples, strict=True)]
+        for samples in zip(*rounds, strict=True)
+    )
+    work = _operations(case)
+    rate, unit = (work or _nbytes(case)) / ours / 1e9, "GFLOP/s" if work else "GB/s"
+    return (
+        f"{1e3 * ours:8.3f} {rate:5.0f} {unit:7} {rate / (most / limit / 1e9):8.2f} "
+        f"{ours / peer:7.2f} {ours_of_two / peer_of_two:20.2f} {ours_of_two / ours:7.2f}"
+    )
+
+
+def _operations(case: Case) -> int:
+    """Return the additions and multiplications of a product, or 0 for another operator."""
+    x, weight = case.inputs[0], [*case.inputs[1:], *case.weights][:1]
+    if case.operator in ("LSTM", "GRU", "RNN"):
+        return 2 * math.prod(x[:2]) * sum(math.prod(one) for one in case.weights[:2])
+    if case.operator in ("Gemm", "MatMul"):
+        return 2 * x[0] * math.prod(weight[0])
+    if case.operator == "ConvTranspose":
+        return 2 * x[0] * math.prod(x[2:]) * math.prod(weight[0])
+    if case.operator == "Conv":
+        return 2 * x[0] * math.prod(_made(case)[0].shape[2:]) * math.prod(weight[0])
+    return 0
+
+
+def _nbytes(case: Case) -> int:
+    """Return the size of the inputs, the weights and the results."""
     proto, x = model_of(case)
+    weights = [numpy_helper.to_array(one) for one in proto.graph.initializer]
+    return sum(one.nbytes for one in (*x, *weights, *_made(case)))
+
+
+def _made(case: Case) -> list[np.ndarray]:
+    proto, x = model_of(case)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    made: list[np.ndarray] = session.run(None, {f"x{i}": array for i, array in enumerate(x)})
+    return made
+
+
+_CALLS: list[Callable[[], Any]] = []  # of the prepared operator, in a worker
+
+
+def prepare(name: str) -> tuple[str, int]:
+    """Make the calls of an operator, the peer's and the limit's.
+
+    Returns what the export notes, and the operations or bytes of the limit.
+    """
+    proto, x = model_of(CASES[name])
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.intra_op_num_threads = int(os.environ["OMP_NUM_THREADS"])
+    options.inter_op_num_threads = 1
     session, notes = onnxruntime.InferenceSession(proto.SerializeToString(), options), io.StringIO()
     with TemporaryDirectory(prefix="onnx-operators-") as folder, redirect_stderr(notes):
         build = packer.Build(cpu="native")
         path = packer.export_library(packer.from_onnx(proto), Path(folder) / "m.so", build=build)
         main = runtime.load(path)["main"]
     given = {f"x{i}": array for i, array in enumerate(x)}
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(NUM_CALLS):
-        for call, of_call in zip(
-            (lambda: main(*x), lambda: session.run(None, given)), times, strict=True
-        ):
-            start = time.process_time()
-            call()
-            of_call.append(time.process_time() - start)
-    ours, theirs = map(median, times)
-    plain = "  plain loops" if "plain loops" in notes.getvalue() else ""
-    return f"{1e3 * ours:8.3f}  {ours / theirs:6.2f}{plain}"
+    most, limit = _limit(CASES[name])
+    _CALLS[:] = [lambda: main(*x), lambda: session.run(None, given), limit]
+    return "  plain loops" if "plain loops" in notes.getvalue() else "", most
+
+
+def _limit(case: Case) -> tuple[int, Callable[[], Any]]:
+    """Return a loop of products, or a copy of as many bytes as an operator reads and writes."""
+    if not _operations(case):
+        half = np.ones(_nbytes(case) // 2, np.uint8)
+        copy = half.copy()
+        return _nbytes(case), lambda: np.copyto(copy, half)
+    kind = "double" if case.dtype == np.float64 else "float"
+    module = packer.CSourceModule(LOOP.format(type=kind, sums=SUMS), functions="auto")
+    with TemporaryDirectory(prefix="onnx-operators-") as folder:
+        build = packer.Build(cpu="native")
+        loop = runtime.load(packer.export_library(module, Path(folder) / "loop.so", build=build))
+    return 2 * SUMS * loop["lanes"]() * ROUNDS, lambda: loop["multiply"](ROUNDS)
+
+
+def sample() -> list[float]:
+    """Return the seconds of each call; of one thread as processor time."""
+    clock = time.process_time if os.environ["OMP_NUM_THREADS"] == "1" else time.perf_counter
+    times = []
+    for call in _CALLS:
+        start = clock()
+        call()
+        times.append(clock() - start)
+    return times
 
 
 def model_of(case: Case) -> tuple[Any, list[np.ndarray]]:

@@ -138,11 +138,9 @@ struct dso_op_double_matmul {
   int64_t b_batch[2], b_row, b_column;
   double *out;
   int64_t out_batch[2], out_row;
-  double *workspace;
 };
 
 DSO_OP_API int dso_op_double_matmul(const struct dso_op_double_matmul *product);
-DSO_OP_API int64_t dso_op_double_matmul_workspace(const struct dso_op_double_matmul *product);
 
 /* ---- Products of 8-bit integers and of bfloat16 ---- */
 

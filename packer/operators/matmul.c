@@ -51,11 +51,6 @@ void dso_op_matmul_pack(const struct dso_op_matmul *product, const float *b, int
                       packed);
 }
 
-/* The distance of a product of the batch from the first. */
-static int64_t offset(const struct plan *plan, const int64_t *distance, int64_t batch) {
-  return batch / plan->batches[1] * distance[0] + batch % plan->batches[1] * distance[1];
-}
-
 /* One item of the preparation: a tile of a, or a panel of b. */
 static void prepare(const void *data, int64_t index) {
   const struct plan *plan = data;
@@ -66,14 +61,15 @@ static void prepare(const void *data, int64_t index) {
   if (part < a_tiles) {
     const int64_t row = part_begin(product->rows, plan->tiles, part);
     const int64_t rows = part_begin(product->rows, plan->tiles, part + 1) - row;
-    dso_op_pack_rows(product->a + offset(plan, product->a_batch, batch) + row * product->a_row,
-                     product->a_row, product->a_column, rows, inner, 1,
-                     plan->a + batch * plan->a_size + row * ceil_div(inner, BLOCK) * BLOCK,
-                     rows * BLOCK);
+    dso_op_pack_rows(
+        product->a + offset(plan->batches, product->a_batch, batch) + row * product->a_row,
+        product->a_row, product->a_column, rows, inner, 1,
+        plan->a + batch * plan->a_size + row * ceil_div(inner, BLOCK) * BLOCK, rows * BLOCK);
   } else {
     const int64_t panel = part - a_tiles, column = panel * PANEL;
     const float *b = product->b;
-    dso_op_pack_panel(b + offset(plan, product->b_batch, batch) + column * product->b_column,
+    dso_op_pack_panel(b + offset(plan->batches, product->b_batch, batch) +
+                          column * product->b_column,
                       product->b_row, product->b_column, inner, product->columns - column,
                       plan->b + batch * plan->b_size + panel * PANEL * inner);
   }
@@ -101,9 +97,10 @@ static void multiply(const void *data, int64_t index) {
   const int64_t column = panel * PANEL, columns = min(product->columns - column, PANEL);
 
   const float *a = plan->a_is_packed ? plan->a + batch * plan->a_size
-                                     : product->a + offset(plan, product->a_batch, batch);
+                                     : product->a + offset(plan->batches, product->a_batch, batch);
   const float *b = product->b;
-  if (!plan->b_is_packed) b = element(b, product->b_type, offset(plan, product->b_batch, batch));
+  if (!plan->b_is_packed)
+    b = element(b, product->b_type, offset(plan->batches, product->b_batch, batch));
   struct tile tile = {.step = BLOCK,
                       .blocks = ceil_div(inner, BLOCK),
                       .block = BLOCK,
@@ -118,7 +115,7 @@ static void multiply(const void *data, int64_t index) {
   struct position positions[POSITIONS] = {{.data = NULL}};
   _Alignas(64) float sums[POSITIONS * PIXELS * PANEL];
   const int64_t first = part_begin(plan->tiles, plan->chunks, chunk);
-  const int64_t at = offset(plan, product->out_batch, batch) + column;
+  const int64_t at = offset(plan->batches, product->out_batch, batch) + column;
   const int count = (int)(part_begin(plan->tiles, plan->chunks, chunk + 1) - first);
   for (int i = 0; i < count; i++) {
     const int64_t row = part_begin(rows, plan->tiles, first + i);
@@ -148,7 +145,7 @@ static void multiply(const void *data, int64_t index) {
 static void turn(const void *data, int64_t batch) {
   const struct plan *plan = data;
   const struct dso_op_matmul *product = plan->product;
-  const float *b = (const float *)product->b + offset(plan, product->b_batch, batch);
+  const float *b = (const float *)product->b + offset(plan->batches, product->b_batch, batch);
   const int64_t row = product->b_is_packed ? PANEL : product->b_row;
   const int64_t column = product->b_is_packed ? 1 : product->b_column;
   float *to = plan->b + batch * plan->b_size;
@@ -207,12 +204,13 @@ static void multiply_few(const void *data, int64_t index) {
       .after = &product->after, .out = product->out, .step = product->out_row, .plane = BLOCK};
   for (int64_t row = chunk * POSITIONS * TALL; row < end; row += TALL) {
     const int rows = (int)min(end - row, TALL);
-    const float *a = product->a + offset(plan, product->a_batch, batch) + row * product->a_row;
+    const float *a =
+        product->a + offset(plan->batches, product->a_batch, batch) + row * product->a_row;
     float sums[TALL * PANEL];
     for (int64_t j = 0; j < product->columns; j += TALL)
       add_few(a, product->a_row, b + j * inner, inner, sums + j, rows,
               min(product->columns - j, TALL));
-    const struct position position = {.at = offset(plan, product->out_batch, batch) +
+    const struct position position = {.at = offset(plan->batches, product->out_batch, batch) +
                                             row * product->out_row,
                                       .rows = 1,
                                       .columns = rows};

@@ -42,11 +42,6 @@ void dso_op_lowp_matmul_pack(const struct dso_op_lowp_matmul *product, const voi
                       product->inner, product->columns - j, (uint8_t *)packed + j / PANEL * size);
 }
 
-/* The distance of a product of the batch from the first. */
-static int64_t offset(const struct plan *plan, const int64_t *distance, int64_t batch) {
-  return batch / plan->batches[1] * distance[0] + batch % plan->batches[1] * distance[1];
-}
-
 /* One item of the preparation: a tile of a, or a panel of b. */
 static void prepare(const void *data, int64_t index) {
   const struct plan *plan = data;
@@ -56,13 +51,13 @@ static void prepare(const void *data, int64_t index) {
   if (part < plan->tiles) {
     const int64_t row = part_begin(product->rows, plan->tiles, part);
     const int64_t rows = part_begin(product->rows, plan->tiles, part + 1) - row;
-    const int64_t at = offset(plan, product->a_batch, batch) + row * product->a_row;
+    const int64_t at = offset(plan->batches, product->a_batch, batch) + row * product->a_row;
     dso_op_lowp_rows((const uint8_t *)product->a + at * size_of(product->a_type), product->a_type,
                      product->a_row, product->a_column, rows, inner,
                      plan->a + batch * plan->a_size + row * plan->blocks * ROW_BLOCK);
   } else {
     const int64_t panel = part - plan->tiles, column = panel * PANEL;
-    const int64_t at = offset(plan, product->b_batch, batch) + column * product->b_column;
+    const int64_t at = offset(plan->batches, product->b_batch, batch) + column * product->b_column;
     dso_op_lowp_panel((const uint8_t *)product->b + at * size_of(product->b_type), product->b_type,
                       product->b_row, product->b_column, inner, product->columns - column,
                       plan->b + batch * plan->b_size + panel * plan->panel);
@@ -79,9 +74,9 @@ static void multiply(const void *data, int64_t index) {
   const int64_t column = panel * PANEL, columns = min(product->columns - column, PANEL);
   const int64_t num_words = ceil_div(product->inner, per_word(product->a_type));
 
-  const uint8_t *b = plan->b_size
-                         ? plan->b + batch * plan->b_size
-                         : (const uint8_t *)product->b + offset(plan, product->b_batch, batch);
+  const uint8_t *b =
+      plan->b_size ? plan->b + batch * plan->b_size
+                   : (const uint8_t *)product->b + offset(plan->batches, product->b_batch, batch);
   const struct lowp_tile tile = {.step = ROW_BLOCK,
                                  .blocks = plan->blocks,
                                  .words = ROW_BLOCK / WORD,
@@ -96,7 +91,7 @@ static void multiply(const void *data, int64_t index) {
                       product->b_zero_step, product->b_type, product->after.bias, column, columns);
   struct lowp_position positions[POSITIONS] = {{.data = NULL}};
   const int64_t first = part_begin(plan->tiles, plan->chunks, chunk);
-  const int64_t at = offset(plan, product->out_batch, batch) + column;
+  const int64_t at = offset(plan->batches, product->out_batch, batch) + column;
   const int count = (int)(part_begin(plan->tiles, plan->chunks, chunk + 1) - first);
   for (int i = 0; i < count; i++) {
     const int64_t row = part_begin(rows, plan->tiles, first + i);

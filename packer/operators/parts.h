@@ -18,6 +18,11 @@ INLINE int64_t part_begin(int64_t count, int64_t parts, int64_t part) {
   return part * (count / parts) + min(part, count % parts);
 }
 
+/* The distance of a product of a batch of two dimensions from the first. */
+INLINE int64_t offset(const int64_t *batches, const int64_t *distance, int64_t batch) {
+  return batch / batches[1] * distance[0] + batch % batches[1] * distance[1];
+}
+
 /* An element of packed weights: floats, or halves. */
 INLINE const void *element(const void *first, enum dso_op_type type, int64_t index) {
   return (const char *)first + index * (type == DSO_OP_FLOAT32 ? 4 : 2);

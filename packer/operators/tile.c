@@ -106,67 +106,37 @@ INLINE void sum_up(const struct tile *tile, const struct position *position, int
   for (int v = 0; v < vectors; v++) store(sums + p * PANEL + v * LANES, sum[p][v]);
 }
 
-#define KERNEL(name, rows, columns, step, vectors, has_ending)                                    \
+#define KERNEL(rows, columns, name, step, vectors, has_ending)                                    \
   static void name##_##rows##x##columns(const struct tile *tile, const struct position *position, \
                                         int64_t first, float *sums) {                             \
     sum_up(tile, position, first, sums, rows, columns, step, vectors, has_ending);                \
   }
-
-#define NARROW_ROWS(name, step, vectors, has_ending) \
-  KERNEL(name, 1, 1, step, vectors, has_ending)      \
-  KERNEL(name, 1, 2, step, vectors, has_ending)      \
-  KERNEL(name, 1, 3, step, vectors, has_ending)      \
-  KERNEL(name, 1, 4, step, vectors, has_ending)      \
-  KERNEL(name, 1, 5, step, vectors, has_ending)      \
-  KERNEL(name, 1, 6, step, vectors, has_ending)
-#define NARROW_PAIRS(name, step, vectors, has_ending) \
-  KERNEL(name, 2, 1, step, vectors, has_ending)       \
-  KERNEL(name, 2, 2, step, vectors, has_ending)       \
-  KERNEL(name, 2, 3, step, vectors, has_ending)
-#define NARROW(name) name##_1x1, name##_1x2, name##_1x3, name##_1x4, name##_1x5, name##_1x6
-#define PAIRS(name) name##_2x1, name##_2x2, name##_2x3
+#define ROW(columns, ...) KERNEL(1, columns, __VA_ARGS__)
+#define PAIR(columns, ...) KERNEL(2, columns, __VA_ARGS__)
+#define ROW_OF(columns, name) name##_1x##columns,
+#define PAIR_OF(columns, name) name##_2x##columns,
 
 #if defined(__AVX512F__)
-#define ROWS(name, step, vectors, has_ending)    \
-  NARROW_ROWS(name, step, vectors, has_ending)   \
-  KERNEL(name, 1, 7, step, vectors, has_ending)  \
-  KERNEL(name, 1, 8, step, vectors, has_ending)  \
-  KERNEL(name, 1, 9, step, vectors, has_ending)  \
-  KERNEL(name, 1, 10, step, vectors, has_ending) \
-  KERNEL(name, 1, 11, step, vectors, has_ending) \
-  KERNEL(name, 1, 12, step, vectors, has_ending) \
-  KERNEL(name, 1, 13, step, vectors, has_ending) \
-  KERNEL(name, 1, 14, step, vectors, has_ending)
-#define TWO_ROWS(name, step, vectors, has_ending) \
-  NARROW_PAIRS(name, step, vectors, has_ending)   \
-  KERNEL(name, 2, 4, step, vectors, has_ending)   \
-  KERNEL(name, 2, 5, step, vectors, has_ending)   \
-  KERNEL(name, 2, 6, step, vectors, has_ending)   \
-  KERNEL(name, 2, 7, step, vectors, has_ending)
-#define ROW_OF(name)                                                \
-  {NARROW(name), name##_1x7,  name##_1x8,  name##_1x9, name##_1x10, \
-   name##_1x11,  name##_1x12, name##_1x13, name##_1x14}
-#define PAIR_OF(name) {PAIRS(name), name##_2x4, name##_2x5, name##_2x6, name##_2x7}
+#define ROWS UP_TO_14
+#define PAIRS UP_TO_7
 #else
-#define ROWS NARROW_ROWS
-#define TWO_ROWS NARROW_PAIRS
-#define ROW_OF(name) {NARROW(name)}
-#define PAIR_OF(name) {PAIRS(name)}
+#define ROWS UP_TO_6
+#define PAIRS UP_TO_3
 #endif
 
-ROWS(any, tile->step, VECTORS, 0)
-ROWS(planar, 1, VECTORS, 1)
-ROWS(planar_half, 2, VECTORS, 1)
-ROWS(blocked, 16, VECTORS, 1)
-ROWS(blocked_half, 32, VECTORS, 0)
-TWO_ROWS(any, tile->step, VECTORS, 0)
-TWO_ROWS(blocked, 16, VECTORS, 1)
-TWO_ROWS(blocked_half, 32, VECTORS, 0)
+ROWS(ROW, any, tile->step, VECTORS, 0)
+ROWS(ROW, planar, 1, VECTORS, 1)
+ROWS(ROW, planar_half, 2, VECTORS, 1)
+ROWS(ROW, blocked, 16, VECTORS, 1)
+ROWS(ROW, blocked_half, 32, VECTORS, 0)
+PAIRS(PAIR, any, tile->step, VECTORS, 0)
+PAIRS(PAIR, blocked, 16, VECTORS, 1)
+PAIRS(PAIR, blocked_half, 32, VECTORS, 0)
 
 /* Half a panel, where the kernels above compute a whole one. */
 #if defined(__AVX512F__)
-ROWS(narrow, 16, 1, 1)
-static kernel *const narrow_kernels[PIXELS] = ROW_OF(narrow);
+ROWS(ROW, narrow, 16, 1, 1)
+static kernel *const narrow_kernels[] = {ROWS(ROW_OF, narrow)};
 #else
 static kernel *const narrow_kernels[PIXELS];
 #endif
@@ -177,10 +147,12 @@ static int is_narrow(const struct tile *tile, const struct position *position, i
 
 enum { ANY, PLANAR, PLANAR_HALF, BLOCKED, BLOCKED_HALF };
 static kernel *const row_kernels[][PIXELS] = {
-    ROW_OF(any), ROW_OF(planar), ROW_OF(planar_half), ROW_OF(blocked), ROW_OF(blocked_half),
+    {ROWS(ROW_OF, any)},     {ROWS(ROW_OF, planar)},       {ROWS(ROW_OF, planar_half)},
+    {ROWS(ROW_OF, blocked)}, {ROWS(ROW_OF, blocked_half)},
 };
 static kernel *const pair_kernels[][PIXELS / 2] = {
-    PAIR_OF(any), PAIR_OF(any), PAIR_OF(any), PAIR_OF(blocked), PAIR_OF(blocked_half),
+    {PAIRS(PAIR_OF, any)},     {PAIRS(PAIR_OF, any)},          {PAIRS(PAIR_OF, any)},
+    {PAIRS(PAIR_OF, blocked)}, {PAIRS(PAIR_OF, blocked_half)},
 };
 
 /* Return 1 if the kernel has stored the outputs. */

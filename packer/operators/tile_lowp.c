@@ -25,45 +25,23 @@ INLINE words dot_bfloat16(words sum, words a, words b) {
 typedef void kernel(const struct lowp_tile *tile, const struct lowp_position *position,
                     int64_t first, int32_t *sums);
 
-#define KERNEL(name, columns, step, is_bfloat16)                                           \
+#define KERNEL(columns, name, step, is_bfloat16)                                           \
   TARGET static void name##_##columns(const struct lowp_tile *tile,                        \
                                       const struct lowp_position *position, int64_t first, \
                                       int32_t *sums) {                                     \
     SUM_UP(tile, position, first, sums, columns, step, is_bfloat16);                       \
   }
-#define FOUR(name, step, is_bfloat16) \
-  KERNEL(name, 1, step, is_bfloat16)  \
-  KERNEL(name, 2, step, is_bfloat16)  \
-  KERNEL(name, 3, step, is_bfloat16)  \
-  KERNEL(name, 4, step, is_bfloat16)
-#define SIX(name, step, is_bfloat16) \
-  FOUR(name, step, is_bfloat16)      \
-  KERNEL(name, 5, step, is_bfloat16) \
-  KERNEL(name, 6, step, is_bfloat16)
+#define KERNEL_OF(columns, name) name##_##columns,
 #if defined(LOWP_IS_TALL)
-#define KERNELS(name, step, is_bfloat16)                                                          \
-  SIX(name, step, is_bfloat16)                                                                    \
-  KERNEL(name, 7, step, is_bfloat16)                                                              \
-  KERNEL(name, 8, step, is_bfloat16)                                                              \
-  KERNEL(name, 9, step, is_bfloat16)                                                              \
-  KERNEL(name, 10, step, is_bfloat16)                                                             \
-  KERNEL(name, 11, step, is_bfloat16)                                                             \
-  KERNEL(name, 12, step, is_bfloat16)                                                             \
-  KERNEL(name, 13, step, is_bfloat16)                                                             \
-  KERNEL(name, 14, step, is_bfloat16)                                                             \
-  static kernel *const name[LOWP_PIXELS] = {name##_1,  name##_2,  name##_3,  name##_4, name##_5,  \
-                                            name##_6,  name##_7,  name##_8,  name##_9, name##_10, \
-                                            name##_11, name##_12, name##_13, name##_14};
+#define COLUMNS UP_TO_14
 #elif defined(__AVXVNNI__) && !defined(__AVX512F__)
-#define KERNELS(name, step, is_bfloat16)                                  \
-  SIX(name, step, is_bfloat16)                                            \
-  static kernel *const name[LOWP_PIXELS] = {name##_1, name##_2, name##_3, \
-                                            name##_4, name##_5, name##_6};
+#define COLUMNS UP_TO_6
 #else
-#define KERNELS(name, step, is_bfloat16) \
-  FOUR(name, step, is_bfloat16)          \
-  static kernel *const name[LOWP_PIXELS] = {name##_1, name##_2, name##_3, name##_4};
+#define COLUMNS UP_TO_4
 #endif
+#define KERNELS(name, step, is_bfloat16)   \
+  COLUMNS(KERNEL, name, step, is_bfloat16) \
+  static kernel *const name[] = {COLUMNS(KERNEL_OF, name)};
 
 #define TARGET
 #define DOT dot_bytes

@@ -32,6 +32,17 @@ typedef int32_t four_bits __attribute__((vector_size(16)));
 #define INLINE static inline __attribute__((always_inline, unused))
 #define UNROLL _Pragma("GCC unroll 32")
 
+/* X(n, ...) for each n from 1 to a number. */
+#define UP_TO_3(X, ...) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__)
+#define UP_TO_4(X, ...) UP_TO_3(X, __VA_ARGS__) X(4, __VA_ARGS__)
+#define UP_TO_6(X, ...) UP_TO_4(X, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)
+#define UP_TO_7(X, ...) UP_TO_6(X, __VA_ARGS__) X(7, __VA_ARGS__)
+#define UP_TO_10(X, ...) \
+  UP_TO_7(X, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__)
+#define UP_TO_14(X, ...)   \
+  UP_TO_10(X, __VA_ARGS__) \
+  X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
+
 INLINE vec load(const float *from) { return *(const vec *)from; }
 INLINE void store(float *to, vec value) { *(vec *)to = value; }
 INLINE vec splat(float value) { return (vec){0} + value; }

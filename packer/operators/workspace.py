@@ -108,17 +108,6 @@ def bits_of_row(inner: int, block: int, *, activation_bits: int = 0) -> int:
     return _up(inner, block) * (8 + (1 if activation_bits else 3) * block // 4)
 
 
-def double_matmul_workspace(inner: int, columns: int) -> int:
-    """Count the doubles of one product.
-
-    Parameters
-    ----------
-    inner, columns : int
-        Extents of the right factor; also expressions with ``*`` and ``//``.
-    """
-    return _up(columns, BLOCK) * BLOCK * inner
-
-
 def attention_workspace(
     heads: int, kv_heads: int, rows: int, keys: int, size: int, value_size: int
 ) -> int:

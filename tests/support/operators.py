@@ -103,7 +103,7 @@ def build(folder: Path, *options: str) -> Path:
     return folder / "operators.so"
 
 
-_NAMES = ("attention", "conv2d", "double_matmul", "matmul", "matmul_bits", "recurrent")
+_NAMES = ("attention", "conv2d", "matmul", "matmul_bits", "recurrent")
 VISIBLE = '#include "dso_operators.h"\n' + "".join(
     f"int run_{name}(const struct dso_op_{name} *p) {{ return dso_op_{name}(p); }}\n"
     f"int64_t room_{name}(const struct dso_op_{name} *p) {{"
@@ -111,6 +111,7 @@ VISIBLE = '#include "dso_operators.h"\n' + "".join(
     for name in _NAMES
 )
 VISIBLE += """
+int run_double_matmul(const struct dso_op_double_matmul *p) { return dso_op_double_matmul(p); }
 void column_matmul_bits(const struct dso_op_matmul_bits *p, int64_t column, float *out) {
   dso_op_matmul_bits_column(p, column, out);
 }

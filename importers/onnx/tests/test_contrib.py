@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import packer
 import runtime
@@ -26,10 +27,10 @@ def bytes_of(*shape: int) -> np.ndarray:
     return RANDOM.integers(0, 255, shape).astype(np.uint8)
 
 
+ROWS = floats(2, 5, 16)
 X = [bytes_of(2, 8, 6, 6), np.float32(0.05), np.uint8(120)]
 Y = [bytes_of(2, 8, 6, 6), np.float32(0.03), np.uint8(3)]
 TO = [np.float32(0.08), np.uint8(100)]
-ROWS = floats(2, 5, 16)
 # Inputs (None is left out), attributes, and the kind of the result; the first input is the model's.
 CASES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
     "QLinearAdd": ([*X, *Y, *TO], {}, np.uint8),
@@ -39,6 +40,27 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
     "QLinearGlobalAveragePool": ([*X, *TO], {"channels_last": 0}, np.uint8),
     "QLinearAveragePool": ([*X, *TO], {"kernel_shape": [3, 3], "strides": [2, 2]}, np.uint8),
     "QLinearConcat": ([*TO, *X, *Y], {"axis": 1}, np.uint8),
+    "QLinearSoftmax": ([*X, np.float32(1 / 256), np.uint8(0)], {"axis": -1, "opset": 17}, np.uint8),
+    "QLinearWhere": ([RANDOM.random((2, 8, 6, 6)) > 0.5, *X, *Y, *TO], {}, np.uint8),
+    "QuantizeLinear": ([ROWS, *TO], {}, np.uint8),
+    "DequantizeLinear": (X, {}, np.float32),
+    "MatMulIntegerToFloat": (
+        [bytes_of(5, 16), bytes_of(16, 7), X[1], floats(7), X[2], bytes_of(7), floats(7)], {},
+        np.float32,
+    ),
+    "DynamicQuantizeMatMul": (
+        [ROWS, bytes_of(16, 7), floats(7), bytes_of(7), floats(7)], {}, np.float32,
+    ),
+    "QAttention": (
+        [bytes_of(2, 5, 16), bytes_of(16, 48), floats(48), X[1], Y[1] / 9,
+         np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32), X[2], Y[2]],
+        {"num_heads": 4}, np.float32,
+    ),
+    "QEmbedLayerNormalization": (
+        [np.array([[1, 3, 2]], np.int32), np.array([[0, 1, 1]], np.int32), bytes_of(9, 16),
+         bytes_of(5, 16), bytes_of(2, 16), bytes_of(16), bytes_of(16), None,
+         *np.float32([0.01, 0.02, 0.03, 0.04, 0.05]), *np.uint8([1, 2, 3, 4, 5])], {}, np.float32,
+    ),
     "QGemm": (
         [bytes_of(5, 16), *X[1:], bytes_of(16, 7), *Y[1:],
          RANDOM.integers(-99, 99, 7).astype(np.int32), np.float32(1), np.uint8(9)], {}, np.uint8,
@@ -91,7 +113,7 @@ def model_of(kind: str, outputs: int = 1) -> tuple[Any, np.ndarray]:
     names = ["" if one is None else f"v{i}" for i, one in enumerate(inputs)]
     index = 2 if kind == "QLinearConcat" else 0
     domain = "" if kind == "SimplifiedLayerNormalization" else "com.microsoft"
-    results = [f"r{i}" for i in range(max(outputs, 1 + (kind == "EmbedLayerNormalization")))]
+    results = [f"r{i}" for i in range(max(outputs, 1 + kind.endswith("EmbedLayerNormalization")))]
     node = helper.make_node(kind, names, results, "node", domain=domain, **attributes)
     weights = [
         numpy_helper.from_array(np.asarray(one), f"v{i}")
@@ -174,6 +196,32 @@ def test_what_has_no_row_is_refused_by_name() -> None:
         packer.from_onnx(proto)
 
 
+def test_rows_of_a_table_of_four_bits(tmp_path: Path) -> None:
+    """In blocks; two integers in a byte of another data type are refused by name."""
+    table = RANDOM.integers(-8, 8, (9, 64)).astype(ml_dtypes.int4)
+    inputs = [table, np.array([[1, 8, 3]]), floats(9, 2)]
+    weights = [numpy_helper.from_array(one, f"v{i}") for i, one in enumerate(inputs) if i != 1]
+    node = helper.make_node(
+        "GatherBlockQuantized", ["v0", "v1", "v2"], ["y"], "node",
+        domain="com.microsoft", block_size=32,
+    )  # fmt: skip
+    x, y = (
+        helper.make_tensor_value_info(name, kind, shape)
+        for name, kind, shape in (("v1", TensorProto.INT64, [1, 3]), ("y", TensorProto.FLOAT, None))
+    )
+    graph = helper.make_graph([node], "g", [x], [y], weights)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    (expected,) = session.run(None, {"v1": inputs[1]})
+    module, one_level = packer.from_onnx(proto), packer.Build(cpu=())
+    path = packer.export_library(module, tmp_path / "m.so", build=one_level)
+    np.testing.assert_array_equal(runtime.load(path)["main"](inputs[1]).numpy(), expected)
+    proto.graph.initializer[0].CopyFrom(numpy_helper.from_array(bytes_of(9, 32), "v0"))
+    with pytest.raises(packer.ExportError, match="32 columns and 2 blocks of 32, two integers"):
+        packer.from_onnx(proto)
+
+
 @pytest.mark.parametrize("shape", [(2,), (2, 5, 5)])
 @pytest.mark.parametrize("is_input", [False, True])
 def test_another_mask_is_refused(shape: tuple[int, ...], is_input: bool) -> None:
@@ -190,13 +238,20 @@ def test_another_mask_is_refused(shape: tuple[int, ...], is_input: bool) -> None
         packer.from_onnx(proto)
 
 
-def test_keys_by_heads_and_another_axis_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel of ONNX Runtime has other rules for them."""
+def test_rules_of_other_kernels_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys by heads, another axis, a zero alone."""
     x, scale = floats(2, 4, 16), floats(4, 16)
     heads = [x, *(floats(2, 4, 4, 4) for _ in "kv")]
     for kind, inputs, attributes, words in (
         ("MultiHeadAttention", heads, {"num_heads": 4}, "input 1 of 4 axes, not 3"),
         ("SimplifiedLayerNormalization", [x, scale], {"axis": 1}, "axis 1, which may not be"),
+        ("QLinearSoftmax", [*X, *TO], {"axis": 1, "opset": 11}, "an axis before the last one"),
+        (
+            "MatMulIntegerToFloat",
+            [X[0], X[0], X[1], X[1], None, X[2]],
+            {},
+            "a zero of its second matrix only",
+        ),
     ):
         monkeypatch.setitem(CASES, kind, (inputs, attributes, np.float32))
         with pytest.raises(packer.ExportError, match=f"'node'.* with {words}"):

@@ -157,6 +157,43 @@ def test_integers_of_qdq_are_kept(kind: str, has_zeros: bool, tmp_path: Path) ->
     assert "dso.MatMulBits" in {one.op for one in loaded.model_record.nodes}
 
 
+@pytest.mark.parametrize("form", ["Gather", "Gemm", "Transpose"])
+@pytest.mark.parametrize("has_zeros", [False, True])
+def test_integers_of_rows_are_kept(form: str, has_zeros: bool, tmp_path: Path) -> None:
+    """Blocks along rows: of a table, of a Gemm, and of a weight that a Transpose turns."""
+    w, z = (RANDOM.integers(0, 16, (MIDDLE, columns)) for columns in (64, 2))
+    z = z * has_zeros
+    scales = RANDOM.uniform(0.01, 0.1, (MIDDLE, 2)).astype(np.float32)
+    table = ((w - np.repeat(z, 32, 1)) * np.repeat(scales, 32, 1)).astype(np.float32)
+    bias = RANDOM.normal(size=MIDDLE).astype(np.float32)
+    data_type, tensor = onnx.TensorProto.UINT4, onnx.helper.make_tensor
+    parts = [tensor("w", data_type, w.shape, w.ravel()), weight("s", scales)]
+    parts += [tensor("z", data_type, z.shape, z.ravel())] if has_zeros else []
+    names = " ".join(one.name for one in parts)
+    nodes = [node("DequantizeLinear", names, "f", axis=1, block_size=32)]
+    x = value("x", "rows", dtype=7) if form == "Gather" else value("x", "rows", 64)
+    given = RANDOM.normal(size=(5, 64)).astype(np.float32)
+    expected = given @ table.T
+    if form == "Gather":
+        nodes += [node("Gather", "f x", "y")]
+        given = np.array([3, -1, 0])
+        expected = table[given]
+    elif form == "Gemm":
+        nodes += [node("Gemm", "x f bias", "y", transB=1)]
+        parts += [weight("bias", bias)]
+        expected = expected + bias
+    else:
+        nodes += [node("Transpose", "f", "t", perm=[1, 0]), node("MatMul", "x t", "y")]
+    made = packer.from_onnx(model(nodes, [x], [unknown("y")], parts))
+    loaded = runtime.load(
+        packer.export_library(made, tmp_path / "m.so", build=packer.Build(cpu=()))
+    )
+    np.testing.assert_allclose(loaded["main"](given).numpy(), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(loaded.weights["w"].numpy(), table, rtol=1e-6)
+    kind = "dso.RowsBits" if form == "Gather" else "dso.MatMulBits"
+    assert [one.op for one in loaded.model_record.nodes] == [kind]
+
+
 def test_a_table_and_its_product_share_a_weight(tmp_path: Path) -> None:
     """Rows of a wide table have few bits; indices that it does not have are refused."""
     table = RANDOM.normal(size=(64, 300)).astype(np.float32)

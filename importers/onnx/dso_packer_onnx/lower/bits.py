@@ -127,13 +127,7 @@ def matmul_bits(node: ir.Node) -> Operator:
     activation_bits = node.attributes.get_int("activation_bits", 0)
     is_transposed = bool(node.attributes.get_int("trans_b", 0))
     has_zeros = bool(node.attributes.get_int("has_zeros", 0))
-    if len(node.inputs) > _SCALES:
-        scales = node.inputs[_SCALES]
-        assert scales is not None
-        zeros = _zeros_of(node) if has_zeros else None
-        factor = packed_integers(b, scales, zeros, bits=bits, block=block)
-    else:
-        factor = packed_matmul_bits(b, is_transposed=is_transposed, bits=bits, block=block)
+    factor = _factor(node, b, is_transposed)
     inner, columns = shape_of(a)[-1], out[-1]
     assert isinstance(columns, int)
     assert isinstance(inner, int)
@@ -166,13 +160,22 @@ def matmul_bits(node: ir.Node) -> Operator:
     )
 
 
-def _zeros_of(node: ir.Node) -> Any:
+def _factor(node: ir.Node, weight: ir.Value, is_transposed: bool) -> ir.Value:
+    """Return the packed weight: rounded, or integers of the model."""
+    form = {name: node.attributes.get_int(name, 0) for name in ("bits", "block")}
+    if len(node.inputs) <= _SCALES:
+        return packed_matmul_bits(weight, is_transposed=is_transposed, **form)
+    scales = node.inputs[_SCALES]
+    assert scales is not None
+    zeros = _zeros_of(node, weight, scales) if node.attributes.get_int("has_zeros", 0) else None
+    return packed_integers(weight, scales, zeros, is_transposed=is_transposed, **form)
+
+
+def _zeros_of(node: ir.Node, weight: ir.Value, scales: ir.Value) -> Any:
     """Return the zeros of a weight; without them in the model, 0 of its unsigned integers."""
-    weight, scales, zeros = node.inputs[1], *[*node.inputs[_SCALES:], None][:2]
+    zeros = [*node.inputs[_SCALES:], None][1]
     if zeros is not None:
         return signed(zeros)
-    assert weight is not None
-    assert scales is not None
     assert scales.const_value is not None
     least = -8 if weight.dtype == ir.DataType.UINT4 else -128
     return np.full(scales.const_value.shape.numpy(), least, np.int8)
@@ -180,15 +183,17 @@ def _zeros_of(node: ir.Node) -> Any:
 
 def rows_bits(node: ir.Node) -> Operator:
     """Lower a table, whose rows are the columns of a packed matrix; an index is checked."""
-    table, indices = node.inputs
+    table, indices = node.inputs[:2]
     assert table is not None
     assert indices is not None
-    bits, block = (node.attributes.get_int(name, 0) for name in ("bits", "block"))
-    factor = packed_matmul_bits(table, is_transposed=True, bits=bits, block=block)
+    bits, block, has_zeros = (
+        node.attributes.get_int(name, 0) for name in ("bits", "block", "has_zeros")
+    )
+    factor = _factor(node, table, True)
     rows, inner = shape_of(table)
     body = f"""\
   const struct dso_op_matmul_bits table = {{
-      .inner = {inner}, .bits = {bits}, .block = {block}, .b = x0}};
+      .inner = {inner}, .bits = {bits}, .block = {block}, .has_zeros = {has_zeros}, .b = x0}};
   for (int64_t i = 0; i < {count_in_c(shape_of(indices))}; i++)
     if (x1[i] < -{rows} || x1[i] >= {rows})
       return dso_outside("Gather: index 0 of input 1", -{rows}, {rows} - 1, x1[i]);

@@ -81,19 +81,33 @@ def packed_matmul_bits(b: ir.Value, *, is_transposed: bool, bits: int, block: in
 
 
 def packed_integers(
-    b: ir.Value, scales: ir.Value, zeros: Any = None, *, bits: int, block: int
+    b: ir.Value,
+    scales: ir.Value,
+    zeros: Any = None,
+    *,
+    is_transposed: bool = False,
+    bits: int,
+    block: int,
 ) -> ir.Value:
     """Return a matrix of integers with its scales as `pack_matmul_bits` stores them."""
     factors = scales.const_value
     assert factors is not None
     has_zeros = zeros is not None
-    form = {"kernel": "matmul_bits", "transposed": False, "bits": bits, "block": block}
+    form = {"kernel": "matmul_bits", "transposed": is_transposed, "bits": bits, "block": block}
+
+    def packed() -> Any:
+        parts = [signed(b), factors.numpy(), zeros]
+        if is_transposed:
+            parts = [None if one is None else one.T for one in parts]
+        integers, steps, offsets = parts
+        return fast.pack_matmul_bits(integers, steps, bits, block, offsets)
+
     return _packed(
         b,
         {**form, "zeros": True} if has_zeros else form,
         ir.DataType.INT32,
-        fast.matmul_bits_shape(_extents(b), bits, block, has_zeros=has_zeros),
-        lambda _: iter([fast.pack_matmul_bits(signed(b), factors.numpy(), bits, block, zeros)]),
+        fast.matmul_bits_shape(_extents(b, is_transposed), bits, block, has_zeros=has_zeros),
+        lambda _: iter([packed()]),
     )
 
 

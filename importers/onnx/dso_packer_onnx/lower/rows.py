@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..operator import Operator, Shape
 
-_FLOAT, _DOUBLE = 4, 8
+_FLOAT = 4
 
 
 def matmul(node: ir.Node) -> Operator:
@@ -57,25 +57,21 @@ def matmul(node: ir.Node) -> Operator:
 
 
 def double_matmul(node: ir.Node) -> Operator:
-    """Lower a product of float64, whose right factor is packed in each call."""
+    """Lower a product of float64."""
     extents = Extents.of(node, None)
-    outside, inside = extents.batches.split()
+    outside, _ = extents.batches.split()
     body = f"""\
   const struct dso_op_double_matmul product = {{
 {extents.in_c()}
       .a = x0 + a, .b = x1 + b, .out = y0 + out,
-      .workspace = workspace,
   }};
   if (dso_op_double_matmul(&product)) return -1;
 """
-    sizes = map(expression_of, (extents.inner, extents.columns))
-    doubles = written(need.double_matmul_workspace(*sizes))
     return operator_of(
         "double_matmul",
         loops(outside, body) + "  return 0;\n",
         [value for value in node.inputs if value is not None],
         node.outputs,
-        workspace=product((_DOUBLE, doubles, *inside.extents)),
         parts=["double_matmul"],
         flops=2 * elements((*shape_of(node.outputs[0]), extents.inner)),
     )

@@ -8,103 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
+from . import contrib_attention as attention
+from . import contrib_bytes as of_bytes
+from .contrib_bytes import real
+from .contrib_text import (
+    CAST_LIKE_SINCE,
+    LAST_AXES_SINCE,
+    Call,
+    UnsupportedError,
+    extent,
+    integer_range,
+    integers,
+    number,
+    written,
+)
 from .graphs import all_nodes
 from .words import name_of_node, refusal
 
 _DOMAIN = "com.microsoft"
-_CAST_LIKE_SINCE = 15  # before it, numbers are float32
-_LAST_AXES_SINCE = 18  # the opset from which the axes of a ReduceMean are an input
-
-
-class Call(NamedTuple):
-    """A node, as its row sees it."""
-
-    given: list[bool]  # for each input whether it is there
-    attributes: dict[str, Any]
-    opset: int
-    ranks: list[int | None]  # of the inputs, where the model says them
-
-    def has(self, index: int) -> bool:
-        """Return True if an input is given."""
-        return index < len(self.given) and self.given[index]
-
-    def number(self, name: str, default: float) -> float:
-        """Return an attribute."""
-        return float(self.attributes.get(name, default))
-
-
-class _UnsupportedError(Exception):
-    """A part of a node that no row has; the text names it."""
-
-
-def _ranked(name: str, index: int, rank: int, call: Call) -> str:
-    """Return the statement of an input with so many axes: a Transpose refuses others."""
-    if call.ranks[index] not in (rank, None):
-        raise _UnsupportedError(f"input {index} of {call.ranks[index]} axes, not {rank}")
-    return f" {name} = Transpose<perm = {[*range(rank)]}>(i{index})"
-
-
-def _real(name: str, first: int, call: Call, axis: str = "") -> str:
-    zero = f", i{first + 2}" if call.has(first + 2) else ""
-    return f" {name} = DequantizeLinear{axis}(i{first}, i{first + 1}{zero})"
-
-
-def _rounded(name: str, scale: int, call: Call) -> str:
-    zero = f", i{scale + 1}" if call.has(scale + 1) else ""
-    return f" y0 = QuantizeLinear({name}, i{scale}{zero})"
-
-
-def _quantised(operator: str, count: int, *names: str) -> Callable[[Call], str]:
-    """Return a row: the operator on `count` inputs, each with a scale and a zero."""
-
-    def row(call: Call) -> str:
-        if call.attributes.get("channels_last"):
-            raise _UnsupportedError("channels_last")
-        inputs = "".join(_real(f"r{i}", 3 * i, call) for i in range(count))
-        values = ", ".join(f"r{i}" for i in range(count))
-        known = {name: call.attributes[name] for name in names if name in call.attributes}
-        return f"{inputs} r = {operator}{_written(known)}({values}){_rounded('r', 3 * count, call)}"
-
-    return row
-
-
-def _written(attributes: dict[str, Any]) -> str:
-    def one(value: Any) -> str:
-        if isinstance(value, bytes):
-            return f'"{value.decode()}"'
-        return str(list(value)) if isinstance(value, (list, tuple)) else repr(value)
-
-    texts = [f"{name} = {one(value)}" for name, value in attributes.items()]
-    return f"<{', '.join(texts)}>" if texts else ""
-
-
-def _joined(call: Call) -> str:
-    count = len(call.given) // 3
-    inputs = "".join(_real(f"r{i}", 2 + 3 * i, call) for i in range(count))
-    values = ", ".join(f"r{i}" for i in range(count))
-    axis = _written({"axis": call.attributes.get("axis", 0)})
-    return f"{inputs} r = Concat{axis}({values}){_rounded('r', 0, call)}"
-
-
-def _number(name: str, value: float, like: str, call: Call) -> str:
-    """Return a constant of the data type of `like`."""
-    constant = f"Constant<value = float {{{value!r}}}>()"
-    if call.opset < _CAST_LIKE_SINCE:
-        return f" {name} = {constant}"
-    return f" {name}f = {constant} {name} = CastLike({name}f, {like})"
-
-
-def _cast(name: str, of: str, like: str, call: Call) -> str:
-    kind = f"CastLike({of}, {like})" if call.opset >= _CAST_LIKE_SINCE else f"Cast<to = 1>({of})"
-    return f" {name} = {kind}"
 
 
 def _mean(name: str, of: str, call: Call) -> str:
-    if call.opset < _LAST_AXES_SINCE:
+    if call.opset < LAST_AXES_SINCE:
         return f" {name} = ReduceMean<axes = [-1]>({of})"
-    return f" {name}a = Constant<value = int64[1] {{-1}}>() {name} = ReduceMean({of}, {name}a)"
+    return f"{integers(f'{name}a', -1)} {name} = ReduceMean({of}, {name}a)"
 
 
 def _root_mean_square(x: str, scale: str, call: Call, epsilon: float = 1e-12) -> str:
@@ -121,7 +50,7 @@ def _normal(x: str, scale: str, bias: str, call: Call) -> str:
 
 def _widened(name: str, of: str, call: Call) -> str:
     """Return float16 as float32, whose least numbers are below an epsilon."""
-    kind = "Cast<to = 1>" if call.opset >= _CAST_LIKE_SINCE else "Identity"
+    kind = "Cast<to = 1>" if call.opset >= CAST_LIKE_SINCE else "Identity"
     return f" {name} = {kind}({of})"
 
 
@@ -130,15 +59,15 @@ def _scaled(name: str, like: str, call: Call, epsilon: float) -> str:
     text = f" q = Mul(l, l){_mean('m', 'q', call)}"
     text += f" e = Constant<value = float {{{call.number('epsilon', epsilon)!r}}}>()"
     text += " v = Add(m, e) d = Sqrt(v)"
-    if call.opset < _CAST_LIKE_SINCE:
+    if call.opset < CAST_LIKE_SINCE:
         return f"{text} {name} = Div(l, d)"
     return f"{text} u = Div(l, d) {name} = CastLike(u, {like})"
 
 
 def _simplified(call: Call) -> str:
-    axis, rank = call.attributes.get("axis", -1), call.ranks[0]
+    axis, rank = call.attributes.get("axis", -1), call.rank(0)
     if axis != -1 and (rank is None or axis != rank - 1):
-        raise _UnsupportedError(f"axis {axis}, which may not be the last one")
+        raise UnsupportedError(f"axis {axis}, which may not be the last one")
     return _root_mean_square("i0", "i1", call, 1e-5)
 
 
@@ -153,25 +82,39 @@ def _skip(call: Call) -> str:
 
 
 def _embedded(call: Call) -> str:
-    if call.has(7):
-        raise _UnsupportedError("a mask, whose lengths are an output")
     if not call.has(8):
-        raise _UnsupportedError("positions that are not given")
-    text = " w = Gather(i2, i0) p = Gather(i3, i8) t = Add(w, p)"
-    text += " g = Gather(i4, i1) y2 = Add(t, g)" if call.has(1) else " y2 = Identity(t)"
-    return text + _normal("y2", "i5", "i6", call)
+        raise UnsupportedError("positions that are not given")
+    return _embedding([f"i{i}" for i in range(8)], "i8", call)
+
+
+def _quantised_embedded(call: Call) -> str:
+    """Return the same of five tables of integers; a position is the column of its token."""
+    text = "".join(real(f"t{i}", call, i, 6 + i, 11 + i) for i in range(2, 7) if call.has(i))
+    text += f"{extent('tokens', 'i0', 1)}{integer_range('at', 'tokens')}"
+    return text + _embedding(["i0", "i1", *(f"t{i}" for i in range(2, 7))], "at", call)
+
+
+def _embedding(tables: list[str], positions: str, call: Call) -> str:
+    if call.has(7):
+        raise UnsupportedError("a mask, whose lengths are an output")
+    ids, kinds, words, places, of_kinds, scale, bias = tables[:7]
+    text = f" w = Gather({words}, {ids}) p = Gather({places}, {positions}) t = Add(w, p)"
+    text += (
+        f" g = Gather({of_kinds}, {kinds}) y2 = Add(t, g)" if call.has(1) else " y2 = Identity(t)"
+    )
+    return text + _normal("y2", scale, bias, call)
 
 
 def _gelu(x: str, call: Call) -> str:
     numbers = {"h": 0.5, "one": 1.0, "k": 0.7071067811865476}
-    text = "".join(_number(name, value, x, call) for name, value in numbers.items())
+    text = "".join(number(name, value, x, call) for name, value in numbers.items())
     return f"{text} a = Mul({x}, k) f = Erf(a) g = Add(f, one) o = Mul({x}, g) y0 = Mul(o, h)"
 
 
 def _fast_gelu(call: Call) -> str:
     text = " x = Add(i0, i1)" if call.has(1) else " x = Identity(i0)"
     for name, value in (("h", 0.5), ("one", 1.0), ("k", 0.7978845608028654), ("c", 0.044715)):
-        text += _number(name, value, "x", call)
+        text += number(name, value, "x", call)
     text += " s = Mul(x, x) w = Mul(s, x) b = Mul(w, c) u = Add(x, b) z = Mul(u, k) f = Tanh(z)"
     return text + " g = Add(f, one) o = Mul(x, g) y0 = Mul(o, h)"
 
@@ -191,135 +134,77 @@ def _activated(x: str, call: Call) -> str:
         return f" y0 = HardSigmoid<alpha = {numbers[0]!r}, beta = {numbers[1]!r}>({x})"
     if kind == "Clip":
         limits = zip(("low", "high"), numbers, strict=True)
-        text = "".join(_number(name, value, x, call) for name, value in limits)
+        text = "".join(number(name, value, x, call) for name, value in limits)
         return f"{text} y0 = Clip({x}, low, high)"
-    raise _UnsupportedError(f"the activation {kind!r}")
+    raise UnsupportedError(f"the activation {kind!r}")
 
 
 def _conv(call: Call) -> str:
     own = {k: v for k, v in call.attributes.items() if not k.startswith("activation")}
     inputs = ", ".join(f"i{i}" for i in range(3) if call.has(i))
     added = " s = Add(r, i3)" if call.has(3) else " s = Identity(r)"
-    return f" r = Conv{_written(own)}({inputs}){added}{_activated('s', call)}"
+    return f" r = Conv{written(own)}({inputs}){added}{_activated('s', call)}"
 
 
 def _gemm(call: Call) -> str:
     own = {k: v for k, v in call.attributes.items() if k in ("alpha", "beta", "transA", "transB")}
     inputs = ", ".join(f"i{i}" for i in range(3) if call.has(i))
-    return f" r = Gemm{_written(own)}({inputs}){_activated('r', call)}"
-
-
-def _quantised_gemm(call: Call) -> str:
-    own = {k: v for k, v in call.attributes.items() if k in ("alpha", "transA", "transB")}
-    axis = "<axis = 0>" if call.attributes.get("transB") else ""  # that of the columns
-    text = _real("a", 0, call) + _real("b", 3, call, axis)
-    if call.has(6):
-        text += f" w = Mul(i1, i4){_cast('f', 'i6', 'w', call)} c = Mul(f, w)"
-        text += f"{_number('k', call.number('alpha', 1.0), 'w', call)} d = Mul(c, k)"
-    text += f" r = Gemm{_written(own)}(a, b{', d' if call.has(6) else ''})"
-    return text + (_rounded("r", 7, call) if call.has(7) else " y0 = Identity(r)")
+    return f" r = Gemm{written(own)}({inputs}){_activated('r', call)}"
 
 
 def _matmul(call: Call) -> str:
     if call.attributes.get("transBatchA") or call.attributes.get("transBatchB"):
-        raise _UnsupportedError("transBatchA and transBatchB")
+        raise UnsupportedError("transBatchA and transBatchB")
     names, text = [], ""
     for index, letter in enumerate("AB"):
         names.append(f"i{index}")
         if not call.attributes.get(f"trans{letter}"):
             continue
-        rank = call.ranks[index]
+        rank = call.rank(index)
         if rank is None:
-            raise _UnsupportedError(f"trans{letter} of a value whose rank the model does not say")
+            raise UnsupportedError(f"trans{letter} of a value whose rank the model does not say")
         perm = [*range(rank)]
         perm[-2:] = perm[:-3:-1]
         names[-1] = f"t{index}"
         text += f" t{index} = Transpose<perm = {perm}>(i{index})"
     text += f" r = MatMul({', '.join(names)})"
-    return f"{text}{_number('k', call.number('alpha', 1.0), 'r', call)} y0 = Mul(r, k)"
-
-
-def _heads(value: str, name: str, count: int, perm: str) -> str:
-    shape = f" {name}s = Constant<value = int64[4] {{0, 0, {count}, -1}}>()"
-    return f"{shape} {name}r = Reshape({value}, {name}s) {name} = Transpose<perm = {perm}>({name}r)"
-
-
-def _attended(call: Call, mask: str) -> str:
-    """Return softmax of q and k times v for `qi`, `ki`, `vi` of (batch, rows, columns), as `y0`."""
-    heads = int(call.attributes.get("num_heads", 0))
-    if call.attributes.get("unidirectional"):
-        raise _UnsupportedError("unidirectional")
-    text = _heads("qi", "q", heads, "[0, 2, 1, 3]") + _heads("ki", "k", heads, "[0, 2, 3, 1]")
-    text += _heads("vi", "v", heads, "[0, 2, 1, 3]") + " p = MatMul(q, k)"
-    if call.number("scale", 0.0):
-        text += f"{_number('f', call.number('scale', 0.0), 'p', call)} w = Mul(p, f)"
-    else:
-        text += " hs = Shape(q) li = Constant<value = int64[1] {3}>() hn = Gather(hs, li)"
-        text += f"{_cast('hf', 'hn', 'p', call)} hr = Sqrt(hf) w = Div(p, hr)"
-    text += f" z = Add(w, {mask})" if mask else " z = Identity(w)"
-    text += " o = Softmax<axis = -1>(z) x = MatMul(o, v) xt = Transpose<perm = [0, 2, 1, 3]>(x)"
-    return f"{text} ys = Constant<value = int64[3] {{0, 0, -1}}>() y0 = Reshape(xt, ys)"
-
-
-def _thirds(axis: int, call: Call) -> str:
-    count = ", num_outputs = 3" if call.opset >= _LAST_AXES_SINCE else ""
-    return f"Split<axis = {axis}{count}>"
-
-
-def _multi_head_attention(call: Call) -> str:
-    if call.has(4) or any(call.given[6:]) or not (call.has(1) and call.has(2)):
-        raise _UnsupportedError("packed or cached keys, or a key_padding_mask")
-    text = f" bq, bk, bv = {_thirds(0, call)}(i3)" if call.has(3) else ""
-    for i, name in enumerate("qkv"):
-        text += _ranked(f"{name}x", i, 3, call)
-        text += f" {name}i = {f'Add({name}x, b{name})' if call.has(3) else f'Identity({name}x)'}"
-    return text + _attended(call, "i5" if call.has(5) else "")
-
-
-def _attention(call: Call) -> str:
-    if call.has(4) or any(call.given[6:]) or call.attributes.get("qkv_hidden_sizes"):
-        raise _UnsupportedError("past keys, or sizes of q, k and v")
-    if call.attributes.get("do_rotary"):
-        raise _UnsupportedError("do_rotary")
-    text = " w0 = MatMul(i0, i1)" + (" wb = Add(w0, i2)" if call.has(2) else " wb = Identity(w0)")
-    text += f" qi, ki, vi = {_thirds(2, call)}(wb)"
-    mask = ""
-    if call.has(3):  # of (batch, keys), not lengths
-        low = call.number("mask_filter_value", -10000.0)
-        text += f"{_ranked('mt', 3, 2, call)}{_cast('mf', 'mt', 'w0', call)}"
-        text += f"{_number('mo', 1.0, 'w0', call)}{_number('ml', low, 'w0', call)}"
-        text += " mn = Sub(mo, mf) mm = Mul(mn, ml)"
-        text += " ms = Constant<value = int64[4] {0, 1, 1, -1}>() mask = Reshape(mm, ms)"
-        mask = "mask"
-    if call.has(5):
-        text += f" bias = {f'Add({mask}, i5)' if mask else 'Identity(i5)'}"
-        mask = "bias"
-    return text + _attended(call, mask)
+    return f"{text}{number('k', call.number('alpha', 1.0), 'r', call)} y0 = Mul(r, k)"
 
 
 _POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
 _ROWS: dict[str, Callable[[Call], str]] = {
-    "Attention": _attention,
+    "Attention": attention.attention,
     "BiasGelu": lambda call: " x = Add(i0, i1)" + _gelu("x", call),
+    "DequantizeLinear": of_bytes.scaled("DequantizeLinear"),
+    "DynamicQuantizeMatMul": of_bytes.dynamic_matmul,
     "EmbedLayerNormalization": _embedded,
     "FastGelu": _fast_gelu,
     "FusedConv": _conv,
     "FusedGemm": _gemm,
     "FusedMatMul": _matmul,
+    "GatherBlockQuantized": of_bytes.gather,
     "Gelu": lambda call: _gelu("i0", call),
-    "MultiHeadAttention": _multi_head_attention,
-    "QGemm": _quantised_gemm,
-    "QLinearAdd": _quantised("Add", 2),
-    "QLinearAveragePool": _quantised("AveragePool", 1, *_POOL),
-    "QLinearConcat": _joined,
-    "QLinearGlobalAveragePool": _quantised("GlobalAveragePool", 1),
-    "QLinearLeakyRelu": _quantised("LeakyRelu", 1, "alpha"),
-    "QLinearMul": _quantised("Mul", 2),
-    "QLinearSigmoid": _quantised("Sigmoid", 1),
+    "GroupQueryAttention": attention.group_query_attention,
+    "MatMulIntegerToFloat": of_bytes.integer_matmul,
+    "MultiHeadAttention": attention.multi_head_attention,
+    "QAttention": attention.quantised_attention,
+    "QEmbedLayerNormalization": _quantised_embedded,
+    "QGemm": of_bytes.gemm,
+    "QLinearAdd": of_bytes.quantised("Add", 2),
+    "QLinearAveragePool": of_bytes.quantised("AveragePool", 1, *_POOL),
+    "QLinearConcat": of_bytes.joined,
+    "QLinearGlobalAveragePool": of_bytes.quantised("GlobalAveragePool", 1),
+    "QLinearLeakyRelu": of_bytes.quantised("LeakyRelu", 1, "alpha"),
+    "QLinearMul": of_bytes.quantised("Mul", 2),
+    "QLinearSigmoid": of_bytes.quantised("Sigmoid", 1),
+    "QLinearSoftmax": of_bytes.softmax,
+    "QLinearWhere": of_bytes.where,
+    "QuantizeLinear": of_bytes.scaled("QuantizeLinear"),
     "QuickGelu": lambda call: (
-        f"{_number('k', call.number('alpha', 1.702), 'i0', call)} a = Mul(i0, k)"
+        f"{number('k', call.number('alpha', 1.702), 'i0', call)} a = Mul(i0, k)"
         " s = Sigmoid(a) y0 = Mul(i0, s)"
     ),
+    "RotaryEmbedding": attention.rotary_embedding,
     "SimplifiedLayerNormalization": _simplified,
     "SkipLayerNormalization": lambda call: _skip(
         call._replace(attributes={**call.attributes, "beta": 1})
@@ -342,7 +227,7 @@ def define_contrib(model: Any, weights: Mapping[str, Any], source: str) -> None:
         (one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), default=1
     )
     known = {function.name for function in model.functions if function.domain == _DOMAIN}
-    ranks = {name: len(weight.shape) for name, weight in weights.items()} | _ranks(model.graph)
+    shapes = {name: (*map(int, one.shape),) for name, one in weights.items()} | _shapes(model.graph)
     nodes = [*all_nodes(model.graph.node)]
     read = {name for node in nodes for name in node.input} | {
         one.name for one in model.graph.output
@@ -356,11 +241,11 @@ def define_contrib(model: Any, weights: Mapping[str, Any], source: str) -> None:
             [bool(name) for name in node.input],
             attributes,
             opset,
-            [ranks.get(name) for name in node.input],
+            [shapes.get(name) for name in node.input],
         )
         try:
             body = _ROWS[node.op_type](call)
-        except _UnsupportedError as error:
+        except UnsupportedError as error:
             text = (
                 f"{name_of_node(node)}: {node.op_type} with {error} is not supported; write it with"
             )
@@ -386,10 +271,10 @@ def define_contrib(model: Any, weights: Mapping[str, Any], source: str) -> None:
         model.opset_import.add(domain=_DOMAIN, version=1)
 
 
-def _ranks(graph: Any) -> dict[str, int]:
-    """Return the ranks that a model says, by the names of values."""
-    ranks = {one.name: len(one.dims) for one in graph.initializer}
+def _shapes(graph: Any) -> dict[str, tuple[int, ...]]:
+    """Return the shapes that a model says, by the names of values; 0 is open."""
+    shapes = {one.name: (*one.dims,) for one in graph.initializer}
     for value in (*graph.input, *graph.value_info):
         if value.type.tensor_type.HasField("shape"):
-            ranks[value.name] = len(value.type.tensor_type.shape.dim)
-    return ranks
+            shapes[value.name] = (*(one.dim_value for one in value.type.tensor_type.shape.dim),)
+    return shapes

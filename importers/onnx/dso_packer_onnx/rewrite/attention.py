@@ -151,6 +151,9 @@ def _fits(scores: _Scores, node: ir.Node) -> bool:
     q, k, v, output = (shape or () for shape in shapes)
     if not equal_dims(q[-2:-1], output[-2:-1]):
         return False
+    values = (*scores.product.inputs, node.inputs[1])
+    if len(q) == 3 and any(sizes(value) is None for value in values):  # of a Reshape to four axes
+        return False
     if not all(equal_dims(q[:-2], shape[:-2]) for shape in (k, v, output)):
         return False
     if not all(isinstance(extent, int) for extent in (q[-1], v[-1])):
@@ -198,9 +201,9 @@ def _unscaled(value: ir.Value) -> tuple[ir.Value, float]:
 
 def _four_axes(model: ir.Model, value: ir.Value) -> list[ir.Node]:
     """Return a Reshape of (heads, rows, size) to one head of each batch; none for four axes."""
-    shape = sizes(value) or []
-    if len(shape) == 4:
+    if len(dims(value) or ()) == 4:
         return []
+    shape = sizes(value) or []
     return [reshape_node(model, value, [shape[0], Size(1), *shape[1:]])]
 
 

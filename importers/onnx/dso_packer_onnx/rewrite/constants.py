@@ -66,6 +66,14 @@ def fold_constants(model: ir.Model) -> int:
     return before - len(model.graph)
 
 
+def fold_quantised(model: ir.Model) -> None:
+    """Compute each QuantizeLinear of constants: training with quantisation writes it of weights."""
+    may_fold = _limits()
+    lift_constants(model)
+    if any(is_node(node, "QuantizeLinear") and is_constant(node.inputs[0]) for node in model.graph):
+        _fold_single(model, lambda node: is_node(node, "QuantizeLinear") and may_fold(node))
+
+
 def _fold_single(model: ir.Model, may_fold: Callable[[ir.Node], bool]) -> None:
     """Compute nodes of one result."""
     names = list(model.graph.initializers)

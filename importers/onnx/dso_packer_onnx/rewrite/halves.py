@@ -123,8 +123,9 @@ def _widened(
 
 
 def _narrow(node: ir.Node, value: ir.Value, members: set[ir.Node]) -> None:
-    """Make an output float32; others read it after a Cast."""
-    others = [(reader, at) for reader, at in value.uses() if reader not in members]
+    """Make an output float32; others read it after a Cast, except Shape."""
+    kept = {*members, *(reader for reader, _ in value.uses() if is_node(reader, "Shape"))}
+    others = [(reader, at) for reader, at in value.uses() if reader not in kept]
     half = value.dtype
     value.type = ir.TensorType(ir.DataType.FLOAT)
     if not others and not value.is_graph_output():

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
-from .clean import lift_constants
+from .constants import fold_quantised
 from .epilogue import refit
 from .graph import (
     DSO,
@@ -80,7 +80,7 @@ def fuse_dequantized(model: ir.Model) -> int:
 
     The left factor has one constant scale; the right one has one, or one for each output.
     """
-    lift_constants(model)
+    fold_quantised(model)
     count = 0
     for node in model.graph:
         if is_node(node, "Conv"):

@@ -26,6 +26,7 @@ WEIGHTS = {
     "b": RANDOM.integers(-900, 900, 5).astype(np.int32),
     "zb": np.zeros(5, np.int32),
     "f": RANDOM.normal(size=5).astype(np.float32),
+    "kf": RANDOM.normal(size=(5, 3, 3, 3)).astype(np.float32),
     "low": np.float32(-0.7),
     "high": np.float32(1.1),
     "shape": np.array([4, 3]),
@@ -49,6 +50,18 @@ def test_a_convolution_between_them_is_one_of_integers(activation: str) -> None:
     assert [kind for kind in kinds if kind != "Identity"] == (
         ["dso.LowpConv"] if "Identity" not in activation else ["dso.LowpConv", "QuantizeLinear"]
     )
+
+
+def test_a_weight_that_the_model_rounds_is_one_of_integers() -> None:
+    """As training with quantisation leaves it: float32 before both nodes."""
+    model = make(
+        """(uint8[2,3,6,7] x) => (float[] y) {
+            a = DequantizeLinear(x, s, z) q = QuantizeLinear<axis=0>(kf, s5, z5)
+            d = DequantizeLinear<axis=0>(q, s5, z5) y = Conv(a, d)
+        }""",
+        WEIGHTS,
+    )
+    assert rewritten(model, fuse_dequantized).kinds == ["dso.LowpConv"]
 
 
 def test_a_gemm_between_them_is_one_of_integers() -> None:
