@@ -81,7 +81,6 @@ DTYPES = {
     "c128": "DSO_DT_COMPLEX, 128",
 }
 _BYTES = ("char", "i8", "u8")
-NUMBERS = frozenset(DTYPES)
 
 
 def split_extents(code: str) -> tuple[str, tuple[str, ...]]:
