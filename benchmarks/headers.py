@@ -252,9 +252,9 @@ PCRE2 = Case(
     ),
     "packer export pcre2.so --header /usr/include/pcre2.h -DPCRE2_CODE_UNIT_WIDTH=8 -lpcre2-8",
     """
-import numpy as np, runtime
+import runtime
 re, text = runtime.load("pcre2.so"), b"born 1815-12"
-error, at = np.zeros(1, np.int32), np.zeros(1, np.uint64)
+error, at = runtime.new(re, "int"), runtime.new(re, "size_t")
 code = re["pcre2_compile_8"](rb"(\\d+)-(\\d+)", 11, 0, error, at, None)
 data = re["pcre2_match_data_create_8"](3, None)
 re["pcre2_match_8"](code, text, len(text), 0, 0, data, None)

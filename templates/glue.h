@@ -8,6 +8,7 @@
  *     glue_number.h                     half precision and complex numbers
  *     glue_array.h, glue_callback.h     Array objects; functions that C code calls
  *     glue_errno.h                      failures that errno describes
+ *     glue_value.h                      structs and unions whose bytes are passed
  *     glue_examine.h, glue_message.h    what the others include
  *
  * The success path is inline. Each refusal is one call of a cold function, which examines the

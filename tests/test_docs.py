@@ -130,6 +130,7 @@ def test_readme_commands_run(tmp_path: Path) -> None:
     [
         "coming-from-cffi.md",
         "coming-from-ctypes.md",
+        "coming-from-swig.md",
         "compiling.md",
         "constants.md",
         "functions.md",
@@ -143,6 +144,8 @@ def test_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.Mo
     """The Python code on a page runs from its top to its end."""
     if page == "coming-from-cffi.md":
         needs.module("cffi", "test")
+    if page == "coming-from-swig.md":
+        needs.program("swig")
     monkeypatch.setenv("DSO_CACHE", str(tmp_path / "store"))
     script = tmp_path / "page.py"
     script.write_text("".join(code_blocks(DOCS / page, "python")))

@@ -184,7 +184,7 @@ class FunctionReader:
             out=whole.out, errno=whole.errno, free=whole.free, lifetime=whole.lifetime,
             symbol=whole.symbol, defaults=whole.defaults, structs=tuple(codes.structs.values()),
             kept=lifetimes_of(whole.kept, parameters), callbacks=tuple(codes.callbacks),
-            aggregates=reached(function, scope),
+            values=tuple(codes.values.values()), aggregates=reached(function, scope),
             is_external=bool(whole.symbol),
         )  # fmt: skip
         self.check_extents(made, function)

@@ -25,7 +25,8 @@ class Scope(NamedTuple):
     """The structs that the codes of one declaration name."""
 
     structs: Mapping[str, Struct]  # by the name in a code
-    names: Mapping[str, str]  # the C types that glue.c defines for structs that are passed by value
+    names: Mapping[str, str]  # the C types that glue.c defines for what is passed by value, by name
+    # or, if its bytes are passed, by code
 
 
 def _numbers() -> dict[str, Kind]:
@@ -43,6 +44,7 @@ def _numbers() -> dict[str, Kind]:
     )
     kinds["bool"] = Kind("uint8_t", "uint64_t", "unsigned", ("1",), "bool", "bool")
     kinds["f32"] = Kind("float", "float", "float32", (), "float", "float")
+    kinds["longdouble"] = Kind("long double", "double", "float", (), "float", "long double")
     kinds["f64"] = Kind("double", "double", "float", (), "float", "double")
     for code, c_type in (("f16", "_Float16"), ("bf16", "__bf16")):
         kinds[code] = Kind(c_type, c_type, code, (), "float", c_type)
@@ -73,12 +75,12 @@ DTYPES = {
     "f16": "DSO_DT_FLOAT, 16",
     "f32": "DSO_DT_FLOAT, 32",
     "f64": "DSO_DT_FLOAT, 64",
+    "longdouble": "DSO_DT_FLOAT, 128",
     "bf16": "DSO_DT_BFLOAT, 16",
     "c64": "DSO_DT_COMPLEX, 64",
     "c128": "DSO_DT_COMPLEX, 128",
 }
 _BYTES = ("char", "i8", "u8")
-NUMBERS = frozenset(DTYPES)
 
 
 def split_extents(code: str) -> tuple[str, tuple[str, ...]]:
@@ -109,6 +111,10 @@ def kind_of(code: str, scope: Scope) -> Kind:
     if is_pairs(code):
         made = _pointer(base, scope)
         return made._replace(take="pairs", options=(base[2:],), header="glue_buffer.h")
+    if base[0] == "=":
+        name = scope.names[base]
+        take = name.removeprefix("dso_")
+        return Kind(name, name, take, (), take, base[2:-1], "glue_value.h")
     if base[0] == "{":
         name, spelling = scope.names[base[1:-1]], scope.structs[base[1:-1]].spelling
         take = name.removeprefix("dso_")

@@ -101,6 +101,14 @@ class Struct(NamedTuple):
     fields: tuple[Field, ...]
 
 
+class Value(NamedTuple):
+    """A struct or union that is passed by value as its bytes: it has unions or bit-fields."""
+
+    name: str  # as in `Struct`; a code writes ``={name}``
+    size: int  # in bytes
+    definition: str  # the C text that defines it, without a name
+
+
 class Member(NamedTuple):
     """One member of a struct or union that is read in place (docs/format.md, "Structs")."""
 
@@ -167,6 +175,7 @@ class Declaration(NamedTuple):
     kept: Mapping[str, str] = {}
     # The structs that codes name; each after the structs that it contains.
     structs: tuple[Struct, ...] = ()
+    values: tuple[Value, ...] = ()  # the structs and unions whose bytes are passed
     callbacks: tuple[Callback, ...] = ()  # one for each parameter of code ``fn``
     # The structs and unions that the types lead to, also through pointers.
     aggregates: tuple[Aggregate, ...] = ()
@@ -186,14 +195,19 @@ class Declaration(NamedTuple):
 
     @property
     def handles(self) -> list[str]:
-        """The kinds of the handles that the function returns."""
+        """The kinds of the handles that the function returns; void for pointers to other data."""
         codes = [self.result, *(p.code for p in self.returned)]
-        return [code[1:] for code in codes if code[0] == "@"]
+        return [code[1:] if code[0] == "@" else "void" for code in codes if is_handle(code)]
 
     @property
     def prototype(self) -> str:
         """The C declaration with the name, as messages show it."""
         return prototype(self.text, self.name)
+
+
+def is_handle(code: str) -> bool:
+    """Return True for a result that is a handle: any pointer but text."""
+    return code[0] in "*&@" and code != "*char"
 
 
 def prototype(function_type: str, name: str) -> str:

@@ -10,7 +10,7 @@
     default n 1                       a parameter that callers may omit, and its value as JSON
     free foo_free                     the function that releases a handle
     lifetime db                       the parameter that a handle keeps alive
-    callback visit @point -           the structs that a callback gets pointers to; & if const
+    callback visit @point :*i32 >c128 what a callback gets, where Python converts it; its result
     kept start @parser                how long a callback or user data is kept: @handle, forever
     struct point 16 8 x:f64@0 y:f64@8 name, size, alignment, field:code@offset
     plain packed_c                    the symbol without a prefix is a packed C function, too
@@ -90,6 +90,7 @@ def _optional_lines(declaration: Declaration) -> Iterator[str]:
     known = {aggregate.name for aggregate in declaration.aggregates}
     for callback in declaration.callbacks:
         codes = [_passed(p, known) for p in callback.parameters]
+        codes += [f">{callback.result}"] if _is_converted(callback.result) else []
         if any(code != "-" for code in codes):
             yield f"callback {callback.parameter} {' '.join(codes)}"
     for struct in declaration.structs:
@@ -98,11 +99,18 @@ def _optional_lines(declaration: Declaration) -> Iterator[str]:
 
 
 def _passed(parameter: Parameter, known: Collection[str]) -> str:
-    """Return the struct that a callback gets a pointer to, ``@point``; else a dash."""
-    name = parameter.code[1:]
-    if parameter.code[0] != "@" or name not in known:
-        return "-"
-    return f"&{name}" if parameter.type_text.startswith("const ") else f"@{name}"
+    """Return the code by which Python converts what a callback gets; a dash if none is needed."""
+    code = parameter.code
+    if code[0] == "@":
+        mark = "&" if parameter.type_text.startswith("const ") else "@"
+        return f"{mark}{code[1:]}" if code[1:] in known else "-"
+    is_typed = code[0] in "*&" and code[1:] != "void" and "[" not in code
+    return f":{code}" if is_typed else code if _is_converted(code) and code[0] != "{" else "-"
+
+
+def _is_converted(code: str) -> bool:
+    """Return True for a struct, a union or a complex number by value."""
+    return code[0] in "{=" or code in ("c64", "c128")
 
 
 def parse_facts(data: bytes | memoryview) -> Facts:

@@ -44,11 +44,11 @@ def _problem(declaration: Declaration) -> str:
     results = results_of(declaration)
     if len(results) > 1:
         return f"has {len(results)} results, expected one"
-    if results and (results[0].code in ("c64", "c128") or results[0].code[0] == "{"):
+    if results and (results[0].code in ("c64", "c128") or results[0].code[0] in "{="):
         return "returns an array"
     called = [p for callback in declaration.callbacks for p in callback.parameters]
     for parameter in (*declaration.passed, *called):
         code, _ = split_extents(parameter.code)
-        if code == "strs" or code[0] == "{":
+        if code == "strs" or code[0] in "{=":
             return f"takes an array for {parameter.name!r} ({parameter.type_text})"
     return ""

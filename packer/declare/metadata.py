@@ -22,7 +22,7 @@ from .results import results_of
 _TENSOR = "DLTensor*"
 _TYPES = {
     **dict.fromkeys((*SIGNED, *UNSIGNED, "char"), "int"),
-    **dict.fromkeys(("f16", "bf16", "f32", "f64"), "float"),
+    **dict.fromkeys(("f16", "bf16", "f32", "f64", "longdouble"), "float"),
     **dict.fromkeys(("void", "status"), "None"),
     "bool": "bool",
     "str": "const char*",
@@ -70,6 +70,8 @@ def _parameter(code: str) -> dict[str, Any]:
         return _type("Optional", _array(_type("const char*")))
     if base[0] == "{":
         return _type("ffi.Array", _type("Any"))
+    if base[0] == "=":
+        return _union(_TENSOR, "void*", "ffi.Bytes")
     if base == "fn":
         return _type("Optional", _type("ffi.Function"))
     if base[0] == "@" or is_pointers(base):
@@ -98,8 +100,8 @@ def _result(declaration: Declaration) -> dict[str, Any]:
 def _value(code: str) -> dict[str, Any]:
     if code in ("c64", "c128"):
         return _array(_type("float"))
-    if code[0] == "{":
-        return _type("ffi.Array", _type("Any"))
+    if code[0] in "{=":
+        return _type("ffi.Array", _type("Any")) if code[0] == "{" else _type("ffi.Bytes")
     if code in ("str", "*char"):
         return _type("Optional", _type("const char*")) if code[0] == "*" else _type("const char*")
     if code[0] in "*&@":

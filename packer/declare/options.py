@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from runtime.error import near_names, shown
 
 from .c.numbers import NUMBERS
-from .declaration import SIGNED, UNSIGNED, Declaration, FunctionDeclaration, Parameter
+from .declaration import SIGNED, UNSIGNED, Declaration, FunctionDeclaration, Parameter, is_handle
 
 C_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 KEYS = FunctionDeclaration._fields
@@ -73,8 +73,9 @@ def missing_free(declaration: Declaration, others: Mapping[str, Declaration]) ->
     kinds = declaration.handles
     if not declaration.free or not kinds:
         return ""
-    name, expected = declaration.free, f"void(struct {kinds[0]} *handle)"
-    accepted = [f"@{kinds[0]}", f"*{{{kinds[0]}}}", f"&{{{kinds[0]}}}"]
+    kind = kinds[0] if kinds[0] == "void" else f"struct {kinds[0]}"
+    name, expected = declaration.free, f"void({kind} *handle)"
+    accepted = [f"@{kinds[0]}", f"*{{{kinds[0]}}}", f"&{{{kinds[0]}}}", "*void", "&void"]
     found = others.get(name)
     if found is None:
         return f"free {name!r}: not declared; declare it too: {name} = {expected!r}"
@@ -93,7 +94,8 @@ def _out(declaration: Declaration) -> str:
             return f"out {name!r}: listed twice; remove one"
         parameter = by_name[name]
         value = parameter.code[1:]
-        is_value = value in NUMBERS or value[:1] in ("{", "@", "*", "&") or value == "str"
+        is_value = value in NUMBERS or value[:1] in ("{", "=", "@", "*", "&")
+        is_value |= value in ("str", "longdouble")
         if parameter.code[0] != "*" or not is_value or value.endswith("]"):
             return (
                 f"out {name!r}: {parameter.type_text}, expected a pointer to one number, struct or"
@@ -161,7 +163,7 @@ def _kept(declaration: Declaration) -> str:
 
 def _free(declaration: Declaration) -> str:
     codes = [declaration.result, *(p.code.removeprefix("*") for p in declaration.returned)]
-    if not declaration.free or any(c[0] == "@" or c in ("str", "*char") for c in codes):
+    if not declaration.free or any(is_handle(c) or c in ("str", "*char") for c in codes):
         return ""
     return (
         f"free: the function returns {declaration.result_text}, expected text or a handle;"

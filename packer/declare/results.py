@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .c_text import variable
 from .callbacks import calling_lines, enter_lines, has_calling, stray_lines
 from .code import Scope, kind_of
-from .declaration import SIGNED, Declaration
+from .declaration import SIGNED, Declaration, is_handle
 
 INITIALIZER = "__init_"  # of TVM's const_loader, which refuses one that does not return the int 0
 _ZERO = "dso_give_signed(result, 0)"
@@ -70,7 +70,7 @@ def frees(declaration: Declaration) -> bool:
 
 
 def _is_owned(result: Result) -> bool:
-    return result.code[0] == "@" or result.code in ("str", "*char")
+    return is_handle(result.code) or result.code in ("str", "*char")
 
 
 def _plain_lines(declaration: Declaration, scope: Scope, call: str) -> Iterator[str]:
@@ -109,9 +109,9 @@ def _free_lines(index: int, declaration: Declaration, results: list[Result]) -> 
     """Text is copied, so it is released; a handle only if it is not returned."""
     if not declaration.free:
         return
-    handles = [result.value for result in results if result.code[0] == "@"]
+    handles = [result.value for result in results if is_handle(result.code)]
     texts = [result.value for result in results if result.code in ("str", "*char")]
     for value in handles:
-        yield f"if (status && {value}) dso_free_{index}({value});"
+        yield f"if (status && {value}) dso_free_{index}((void *)(uintptr_t){value});"
     if not handles:
         yield from (f"if ({v}) dso_free_{index}((void *)(uintptr_t){v});" for v in texts)

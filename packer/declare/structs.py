@@ -10,20 +10,21 @@ from collections.abc import Iterator, Sequence
 
 from .c_text import c_string, variable
 from .code import Kind, Scope, kind_of, split_extents, struct_of
-from .declaration import Declaration, Struct
+from .declaration import Declaration, Struct, Value
 
 
 class Structs:
     """The structs of one library that its functions pass by value."""
 
     def __init__(self) -> None:
-        self._names: dict[Struct, str] = {}
+        self._names: dict[Struct | Value, str] = {}
 
     def scope(self, declaration: Declaration) -> Scope:
         """Return the structs that a declaration's codes name."""
         structs = {struct.name: struct for struct in declaration.structs}
         names = {name: self._names[s] for name, s in structs.items() if s in self._names}
-        return Scope(structs, names)
+        known = {f"={{{v.name}}}": self._names[v] for v in declaration.values if v in self._names}
+        return Scope(structs, names | known)
 
     def add(self, declaration: Declaration) -> Iterator[str]:
         """Define those structs of a declaration that are new and passed by value."""
@@ -32,6 +33,10 @@ class Structs:
             if struct.name in wanted and struct not in self._names:
                 name = self._names[struct] = f"dso_struct_{len(self._names)}"
                 yield from _definition(name, struct, self.scope(declaration))
+        for value in declaration.values:
+            if value not in self._names:
+                name = self._names[value] = f"dso_struct_{len(self._names)}"
+                yield from _bytes_definition(name, value)
 
 
 def _by_value(declaration: Declaration) -> set[str]:
@@ -63,6 +68,20 @@ def _definition(name: str, struct: Struct, scope: Scope) -> Iterator[str]:
     yield "};"
     yield from _take(name, struct, scope)
     yield from _give(name, struct, scope)
+
+
+def _bytes_definition(name: str, value: Value) -> Iterator[str]:
+    """A struct or union whose bytes are copied from what callers pass, and into what they get."""
+    short = name.removeprefix("dso_")
+    yield f"__extension__ typedef {value.definition} {name};"
+    yield f"DSO_ASSERT(sizeof({name}) == {value.size});"
+    yield f"DSO_INLINE int dso_take_{short}(const dso_function *function, const dso_any *args,"
+    yield f"    int32_t index, {name} *out) {{"
+    yield "  return dso_take_value(function, args, index, sizeof *out, out);"
+    yield "}"
+    yield f"DSO_INLINE int dso_give_{short}(dso_any *result, {name} value) {{"
+    yield "  return dso_give_value(result, &value, sizeof value);"
+    yield "}"
 
 
 def _take(name: str, struct: Struct, scope: Scope) -> Iterator[str]:

@@ -89,7 +89,7 @@ def headers_of(declaration: Declaration, scope: Scope) -> set[str]:
     codes = [p.code for p in declaration.passed] + [r.code for r in results_of(declaration)]
     for callback in declaration.callbacks:
         codes += [p.code for p in callback.parameters] + [callback.result]
-    for struct in scope.names:
+    for struct in scope.names.keys() & scope.structs.keys():
         codes += [field.code for field in scope.structs[struct].fields]
     headers = {kind_of(code, scope).header for code in codes if code != "void"}
     if any(split_extents(code)[1] for code in codes) or any(struct_of(code) for code in codes):
@@ -104,6 +104,6 @@ def headers_of(declaration: Declaration, scope: Scope) -> set[str]:
 def narrow_types(declaration: Declaration, scope: Scope) -> set[str]:
     """Return the codes of half-precision numbers that a declaration's arguments have."""
     codes = {p.code for p in declaration.passed} | {c.result for c in declaration.callbacks}
-    for struct in scope.names:
+    for struct in scope.names.keys() & scope.structs.keys():
         codes |= {split_extents(field.code)[0] for field in scope.structs[struct].fields}
     return codes & {"f16", "bf16"}

@@ -6,6 +6,7 @@ import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from runtime import elf
@@ -43,7 +44,7 @@ class Image(ElfImage):
     """A shared object.
 
     A read outside the file raises LibraryLoadError. `problems` receives what `reading` catches.
-    `path` is for messages; `machine` is the ELF name, lower case.
+    `path` is for messages.
     """
 
     segments: list[Segment]  # type: ignore[assignment]
@@ -54,7 +55,14 @@ class Image(ElfImage):
         super().__init__(data)
         self.segments = [Segment(*segment) for segment in self.segments]
         self.header = Header(*self._header)
-        self.machine = machine_name(self.machine_number)
+
+    @cached_property
+    def machine(self) -> str:
+        """The name of the processor in ELF, lower case, as ``"x86_64"``."""
+        from elftools.elf.enums import ENUM_E_MACHINE  # slow to import
+
+        names = {number: name for name, number in ENUM_E_MACHINE.items()}
+        return str(names.get(self.machine_number, self.machine_number)).removeprefix("EM_").lower()
 
     def data_of(self, symbol: Symbol) -> memoryview:
         """Return the bytes of a data symbol, which must be in a read-only segment."""
@@ -84,14 +92,6 @@ class Image(ElfImage):
     def add_problem(self, error: PackerError) -> None:
         """Structure the message of an error, without the path."""
         self.problems.append(error.message.removeprefix(f"{self.path}: "))
-
-
-def machine_name(number: int) -> str:
-    """Return the name of a processor in ELF, lower case, as ``"x86_64"``."""
-    from elftools.elf.enums import ENUM_E_MACHINE  # slow to import
-
-    names = {number: name for name, number in ENUM_E_MACHINE.items()}
-    return str(names.get(number, number)).removeprefix("EM_").lower()
 
 
 def map_file(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> memoryview:

@@ -57,6 +57,7 @@ from .serial.serializer import deserialize_module_from_bytes as deserialize_modu
 from .serial.serializer import serialize_module_to_bytes as serialize_module_to_bytes
 from .serial.stream import Writer as Writer
 from .session import Session as Session
+from .structs.memory import cast as cast
 from .structs.memory import new as new
 from .system_library import system_lib as system_lib
 from .tensors.params import load_param_dict as load_param_dict

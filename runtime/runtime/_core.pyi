@@ -561,6 +561,7 @@ class CType:
         count: int = 0,
         is_const: bool = False,
         format: bytes | None = None,
+        alignment: int = 0,
     ) -> CType: ...
     def set_members(
         self, members: dict[str, tuple[CType, int, int, int]], own: dict[str, None], /
@@ -576,6 +577,8 @@ class CType:
     def target(self) -> CType | None: ...
     @property
     def members(self) -> dict[str, CMember] | None: ...
+    @property
+    def alignment(self) -> int: ...
     @property
     def size(self) -> int: ...
     @property

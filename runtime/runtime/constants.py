@@ -6,7 +6,8 @@
     text VERSION "1.2.3"                JSON
     bytes MAGIC 28b52ffd                text that is not UTF-8, in hexadecimal digits
     enum color RED 0 GREEN 1            an enum with a name, and its names that are known
-    global count i32                    a variable: its code; of an array with its extents
+    global count i32                    a variable: its code; of an array with its extents; after :
+                                        or, if it is const, ! a member's code (docs/format.md)
     left rows an array of struct row    one that the export left out, with the reason
 
 A NUL ends the text. Unknown keys are skipped.
@@ -72,8 +73,7 @@ def dump_constants(record: ConstantsRecord) -> str:
         else:
             lines.append(f"{'int' if isinstance(value, int) else 'float'} {name} {value!r}")
     lines += [f"global {name} {code}" for name, code in record.globals.items()]
-    if lines:
-        lines += [f"left {name} {' '.join(why.split())}" for name, why in record.left_out.items()]
+    lines += [f"left {name} {' '.join(why.split())}" for name, why in record.left_out.items()]
     return "\n".join([FIRST_LINE, *lines, ""]) if lines else ""
 
 
@@ -132,7 +132,7 @@ def _read_line(record: ConstantsRecord, key: str, name: str, value: str) -> None
     elif key == "global":
         from re import fullmatch
 
-        if not fullmatch(r"[^ \[]+|[*&][a-z0-9]+(\[\d{0,18}\])+", value):
+        if not fullmatch(r"[^ \[]+|[:!][^ ]+|[*&][a-z0-9]+(\[\d{0,18}\])+", value):
             raise ValueError(value)
         record.globals[name] = value
 

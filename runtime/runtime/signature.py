@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._core import Function
 
 _NUMBERS: dict[str, type] = {"bool": bool, "f16": float, "bf16": float, "f32": float, "f64": float}
+_NUMBERS["longdouble"] = float
 _NUMBERS.update({"c64": complex, "c128": complex, "str": str})
 _DTYPES = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
 
@@ -33,6 +34,7 @@ def annotation_of(code: str) -> Any:
     if base[:1] in ("*", "&"):
         return _pointer(base[1:]) + extents
     named = {"@": f"{base[1:]} handle", "{": f"{base.strip('{}')} struct"}
+    named["="] = f"{base.strip('={}')} struct"
     words = {"strs": "list of str", "fn": "callable", "void": None}
     words |= dict.fromkeys(("tensor", "handle"), "array")
     return named.get(base[:1]) or words.get(base, base)
@@ -45,6 +47,8 @@ def _pointer(target: str) -> str:
         return f"{target.strip('{}')} struct"
     if target in ("void", "char"):
         return "buffer"
+    if target == "longdouble":
+        return "longdouble array"
     return f"{_DTYPES.get(target[:1], '')}{target[1:]} array" if target != "bool" else "bool array"
 
 
@@ -112,6 +116,8 @@ def signature_of(function: Function) -> Signature:
 def _result(code: str) -> Any:
     if code[:1] in ("*", "&"):
         return str if code == "*char" else "handle"
+    if code[:1] == "=":
+        return f"{code.strip('={}')} handle"
     return annotation_of(code)
 
 

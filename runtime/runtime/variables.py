@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, NoReturn
 
+    from ._core import Handle
     from .module import Module
 
 GET, SET, SIZE = "_packer_get_", "_packer_set_", "_packer_size_"
@@ -46,15 +47,24 @@ class Globals(MutableMapping[str, "Any"]):
     def __getitem__(self, name: str) -> Any:
         module, code = self._find(name)
         value = module.get_function(GET + name)()
+        if code[0] in ":!":
+            place = _place(module, name, code, value)
+            return place if code[1] == "{" or code[-1] == "]" else place[0]
         return _array(module, name, code, value) if "[" in code else value
 
     def __setitem__(self, name: str, value: object) -> None:
         module, code = self._find(name)
+        if code[0] == ":":
+            from .structs.members import assign_variable
+
+            place = _place(module, name, code, module.get_function(GET + name)())
+            assign_variable(place, name, value)
+            return
         if "[" in code:
             raise PackerError(f"{name}: an array, expected items: globals[{name!r}][0] = ...")
         set_value = module.find_function(SET + name)
         if set_value is None:
-            raise PackerError(f"{name}: a const variable or a pointer, expected one to write")
+            raise PackerError(f"{name}: a const variable, expected one to write")
         set_value(value)
 
     def __delitem__(self, name: str) -> NoReturn:
@@ -88,6 +98,14 @@ class Globals(MutableMapping[str, "Any"]):
 
     def __repr__(self) -> str:
         return f"<Globals of {len(self)} variables>"
+
+
+def _place(module: Module, name: str, code: str, address: int) -> Handle:
+    """Return a handle of a variable in place."""
+    from .structs.memory import handle_to
+
+    size = module.get_function(SIZE + name)() if "[]" in code else 0
+    return handle_to(module, code[1:], address, code[0] == "!", size)
 
 
 def _array(module: Module, name: str, code: str, address: int) -> memoryview:

@@ -541,20 +541,30 @@ STRUCTS = [
     Row(
         "int as_int(union number u)",
         "return u.i;",
-        "as_int_of(1.0)",
+        "as_int({'f': 1.0})",
         "0x3f800000",
         "lib.as_int({'f': 1.0})",
-        {"declaration": "int(float f)", "name": "as_int_of"},
-        refused="union",
+    ),
+    Row(
+        "union number number_of(float f)",
+        "return (union number){.f = f};",
+        "number_of(1.0).i",
+        "0x3f800000",
+        "lib.number_of(1.0).i",
     ),
     Row(
         "unsigned low(struct flags f)",
         "return f.low;",
-        "low_of(13)",
+        "low({'low': 5, 'high': 1})",
         "5",
         "lib.low({'low': 5, 'high': 1})",
-        {"declaration": "unsigned(unsigned bits)", "name": "low_of"},
-        refused="bit-field",
+    ),
+    Row(
+        "long double mean(const long double *x, int n)",
+        "long double sum = 0; for (int i = 0; i < n; ++i) sum += x[i]; return sum / n;",
+        "mean(np.array([1, 2], np.longdouble), 2)",
+        "1.5",
+        "float(lib.mean(ffi.new('long double[]', [1, 2]), 2))",
     ),
     Row(
         "double area(struct shape s)",
@@ -571,12 +581,6 @@ STRUCTS = [
         "lib.squares()(3)",
     ),
 ]
-
-# Functions that the rows above declare instead of one that is refused.
-INSTEAD = """
-int as_int_of(float f) { union number u = {.f = f}; return as_int(u); }
-unsigned low_of(unsigned bits) { struct flags f = {bits & 7, bits >> 3}; return low(f); }
-"""
 
 HANDLES = [
     Row(
@@ -756,7 +760,6 @@ SOURCE = (
         if (row.body or row.name == "rest") and not row.compiler
     )
     + "\n"
-    + INSTEAD
 )
 # The same for cffi, which needs no body, and no compiler's own types.
 CDEF = TYPES + "".join(

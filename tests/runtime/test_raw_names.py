@@ -77,7 +77,7 @@ def packer_reads(blob: bytes, dialect: str) -> runtime.Module:
 
 @pytest.mark.parametrize("key", ["opencl", "const_loader", "relax.VMExecutable"])
 def test_a_program_without_python_reads_them(key: str, tmp_path: Path) -> None:
-    """Names, signatures and weights are as Python shows them."""
+    """Names, signatures and weights are the same as in Python."""
     path = packer.export_library(TREES[key], tmp_path / "m.so")
     text = shown_by_python(path)
     assert NAME in text

@@ -45,6 +45,7 @@ PACKAGES = {
     "softhsm2-util": "softhsm2",
     "unshare": "util-linux",
 }
+VERSION = {"openssl": "version", "swig": "-version"}  # in place of --version
 # The first release that runs the tests, of programs that are older on some machines.
 LEAST = {"cargo": (1, 63), "cmake": (3, 18), "openssl": (3, 0), "rustc": (1, 63)}
 COMPILER = re.compile(r"(.*-)?(g?cc|[cg]\+\+|clang(\+\+)?)")
@@ -88,7 +89,7 @@ def _first_line(text: str) -> str:
 def _run_fault(path: str) -> str | None:
     """Return why a program cannot run the tests, or None; each one answers --version."""
     name = Path(path).name
-    command = [path, "version" if name == "openssl" else "--version"]
+    command = [path, VERSION.get(name, "--version")]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=60, errors="replace"

@@ -110,6 +110,8 @@ class Unit:
                 target = f"floats[{k}] = " if leaf.kind == "float" else f"out[{k}] = (uint64_t)"
                 made.append(f"  {target}p->{leaf.path};")
             made.append("  (void)p, (void)out, (void)floats;\n}")
+            made.append(f"struct top{i} turn{i}(struct top{i} x) {{ return x; }}")
+            made.append(f"struct top{i} (*get{i}(void))(struct top{i}) {{ return turn{i}; }}")
         return "\n".join(made) + "\n"
 
 
@@ -143,8 +145,23 @@ def compare(unit: Unit, model: Any) -> int:
         for leaf, integer, real in zip(leaves, integers.tolist(), floats, strict=False):
             value = reach(handle, leaf.steps)
             assert is_same(leaf, value, integer, float(real)), (i, leaf, value, integer, real)
-        number += len(own) + len(leaves)
+        number += len(own) + len(leaves) + compare_values(model, i, handle, leaves)
     return number
+
+
+def compare_values(model: Any, index: int, handle: Any, leaves: list[Leaf]) -> int:
+    """Pass a struct by value, to a function and through a pointer; compare what returns."""
+    returned = [model[f"turn{index}"](handle)]
+    try:
+        returned.append(model[f"get{index}"]()(handle))
+    except TypeError as error:  # as packed ones are
+        assert "aligned" in str(error)
+    found = [item for item in returned if isinstance(item, runtime.Handle)]
+    for item in found:
+        for leaf in leaves:
+            given, made = reach(handle, leaf.steps), reach(item, leaf.steps)
+            assert str(getattr(given, "address", given)) == str(getattr(made, "address", made))
+    return len(found) * len(leaves)
 
 
 def reach(handle: Any, steps: tuple[Any, ...]) -> Any:

@@ -10,23 +10,22 @@ import re
 from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
-from ..declaration import Aggregate, Member
-from .layout import LayoutError, alignment_limit, size_of_number
+from ..declaration import Aggregate
+from .layout import LayoutError, size_of_number
 from .numbers import enum_code, number_code
+from .placement import Layout
 from .scope import Scope, is_plain
-from .types import Array, CType, Declared, Function, Named, Pointer, Tagged
+from .types import Array, CType, Function, Named, Pointer, Tagged
 
 _DEEPEST = 40
 _MOST_BYTES = 1 << 40
 # Numbers that a call cannot pass, and a struct may contain: code, size and alignment.
 _LARGE = {
-    ("double", "long"): ("longdouble", 16, 16),
     ("__int128",): ("i128", 16, 16),
     ("__int128", "unsigned"): ("u128", 16, 16),
 }
-_NOT_PASSED = ("f16", "bf16", "c64", "c128", "i128", "u128")  # to functions by their address
+_NOT_PASSED = ("i128", "u128")  # to functions by their address
 _INTERNAL = re.compile(r"__|_IO_")  # types of the C library, which only the library may read
-_OTHER_LAYOUT = re.compile(r"lign|ms_struct|storage_order|randomize_layout|no_unique_address")
 
 
 _units: WeakKeyDictionary[Scope, Aggregates] = WeakKeyDictionary()
@@ -55,8 +54,16 @@ class Aggregates:
 
     def reached(self, function: Function) -> tuple[Aggregate, ...]:
         """Return the structs and unions that a function's types lead to; each after its parts."""
+        return self._with_parts([self._name_of(tag) for tag in _tags(function, self.scope)])
+
+    def variable(self, type_: CType, name: str) -> tuple[str, tuple[Aggregate, ...]]:
+        """Return the code of a variable, and the structs and unions that it leads to."""
+        code, *_ = self.member(type_, name, name)
+        self._compute_pending()
+        return code, self._with_parts(re.findall(r"\{(.*?)\}", code))
+
+    def _with_parts(self, names: list[str]) -> tuple[Aggregate, ...]:
         found: dict[str, None] = {}
-        names = [self._name_of(tag) for tag in _tags(function, self.scope)]
         while names:
             if (name := names.pop()) in found or (made := self._made.get(name)) is None:
                 continue
@@ -67,13 +74,22 @@ class Aggregates:
     def _name_of(self, type_: Tagged) -> str:
         """Compute a type, and what its pointers lead to; return its name."""
         self._pending.append((type_, type_.spelling))
+        self._compute_pending()
+        return type_.name
+
+    def _compute_pending(self) -> None:
         while self._pending:
             target, spelling = self._pending.pop()
             try:
                 self._whole(target, target.name, spelling)
             except LayoutError:
                 self._made.setdefault(target.name, None)
-        return type_.name
+
+    def whole(self, type_: Tagged) -> Aggregate:
+        """Return the layout of a type by value; raise LayoutError if it is not known."""
+        if _INTERNAL.match(type_.name):
+            raise LayoutError(f"{type_.spelling} is a type of the C library")
+        return self._whole(type_, type_.name, type_.spelling)
 
     def _whole(self, type_: Tagged, name: str, spelling: str) -> Aggregate:
         if name in self._made:
@@ -85,7 +101,7 @@ class Aggregates:
         self._made[name] = None  # while it is open
         self._depth += 1
         try:
-            layout = _Layout(self, type_, name, spelling)
+            layout = Layout(self, type_, name, spelling)
         finally:
             self._depth -= 1
         del self._made[name]  # so that it follows its parts
@@ -150,6 +166,13 @@ class Aggregates:
             return f"{mark}void"
         return "str" if code == "char" and mark == "&" else f"{mark}{code}"
 
+    def pointer(self, type_: Pointer) -> str:
+        """Return the code of a pointer to a pointer or to a function; ``*void`` if it has none."""
+        code = self._pointer(type_, "", "")
+        if code == "strs":
+            return "**char"
+        return code if code[0] in "*&" and "{}" not in code else "*void"
+
     def function(self, type_: Function) -> str:
         """Return the code of a pointer to a function: ``*fn(i32,*{node})f64``, or ``fn``."""
         try:
@@ -169,99 +192,12 @@ class Aggregates:
             return self.function(found)
         if is_result and isinstance(found, Named) and number_code(found.words) == "void":
             return "void"
+        if isinstance(found, Tagged) and found.kind != "enum":
+            return f"{{{self.whole(found).name}}}"
         code = self._number(found)[0]
         if code in _NOT_PASSED:
             raise LayoutError("a type that no pointer to a function passes")
         return code
-
-
-class _Layout:
-    """The members of one struct or union, placed one after the other."""
-
-    def __init__(self, unit: Aggregates, type_: Tagged, name: str, spelling: str) -> None:
-        if _OTHER_LAYOUT.search(type_.attributes):
-            raise LayoutError(f"{spelling} has an attribute")
-        self.unit = unit
-        self.type = type_
-        self.name, self.spelling = name, spelling
-        self.most = alignment_limit(type_.attributes)
-        self.members: list[Member] = []
-        self.bits = self.end = 0  # of the next member, and of the largest one of a union
-        self.alignment = 1
-        for member in type_.members or ():
-            self.add(member)
-
-    def aggregate(self) -> Aggregate:
-        bits, alignment = max(self.bits, self.end), self.alignment
-        size = -(-bits // (8 * alignment)) * alignment
-        if not size or not self.members:
-            raise LayoutError(f"{self.spelling} has no members")
-        conditions = [f"sizeof({self.spelling}) == {size}"]
-        conditions += [
-            f"__builtin_offsetof({self.spelling}, {m.name}) == {m.offset}"
-            for m in self.members
-            if not m.width
-        ]
-        kind, members = self.type.kind, tuple(self.members)
-        tag = self.type.tag if self.type.tag == self.name else ""
-        aliases = tuple(self.unit.scope.typedefs_of(kind, tag)) if tag else ()
-        made = Aggregate(kind, self.name, size, self.alignment, members, tuple(conditions))
-        return made._replace(aliases=aliases)
-
-    def add(self, member: Declared) -> None:
-        is_other = "lign" in member.attributes or "packed" in member.attributes
-        if is_other or member.storage or isinstance(member.type, Function):
-            raise LayoutError(f"{self.spelling} has {member.name!r}, which is not a plain member")
-        if member.bits:
-            self.add_bits(member)
-        elif member.name:
-            spelled = f"(({self.spelling} *)0)->{member.name}"
-            own = self.unit.member(member.type, f"{self.name}.{member.name}", spelled)
-            offset = self.place(own[1], own[2])
-            self.members.append(Member(member.name, own[0], offset))
-        elif isinstance(member.type, Tagged) and not member.type.tag:
-            self.add_anonymous(member.type)
-        if self.type.kind == "union":
-            self.end, self.bits = max(self.end, self.bits), 0
-
-    def add_anonymous(self, type_: Tagged) -> None:
-        """Add the members of a struct or union without a name as own ones."""
-        inner = _Layout(self.unit, type_, self.name, self.spelling)
-        made = inner.aggregate()
-        start = self.place(made.size, made.alignment)
-        self.members += [m._replace(offset=start + m.offset) for m in made.members]
-
-    def place(self, size: int, alignment: int) -> int:
-        """Return the offset of a member, and advance."""
-        needed = min(alignment, self.most)
-        offset = -(-self.bits // (8 * needed)) * needed
-        self.bits = 8 * (offset + size)
-        self.alignment = max(self.alignment, needed)
-        return offset
-
-    def add_bits(self, member: Declared) -> None:
-        """Place a bit-field: it does not cross a boundary of its type (System V ABI)."""
-        code, size, alignment = self.unit.member(member.type, "", "")
-        width = self.unit.scope.extent(member.bits)
-        is_integer = code == "bool" or code[0] in "iuc"
-        if (
-            width is None
-            or not 0 <= width <= 8 * size
-            or not is_integer
-            or size > 8
-            or self.most < 16
-        ):
-            raise LayoutError(f"{self.spelling} has the bit-field {member.name!r}")
-        if not member.name and alignment > self.alignment:  # machines differ
-            raise LayoutError(f"{self.spelling} has a bit-field without a name")
-        unit = 8 * size
-        if not width or self.bits // unit != (self.bits + width - 1) // unit:
-            self.bits = -(-self.bits // unit) * unit
-        if member.name:
-            offset = self.bits // unit * size
-            self.alignment = max(self.alignment, alignment)
-            self.members.append(Member(member.name, code, offset, self.bits % unit, width))
-        self.bits += width
 
 
 def _tags(type_: CType, scope: Scope, depth: int = 0) -> Iterator[Tagged]:

@@ -10,6 +10,7 @@ from .code import Codes
 from .layout import extents_of
 from .numbers import NUMBERS, UnsupportedError, number_code
 from .scope import STANDARD, Scope, is_plain
+from .tokens import TYPEOF
 from .types import Array, CType, Function, Named, Pointer, Tagged, render
 
 if TYPE_CHECKING:
@@ -178,6 +179,9 @@ def _conditions(type_: CType, scope: Scope) -> Iterator[str]:
         yield from _type_conditions(type_, scope)
         return
     found = scope.resolved(type_)
+    is_typeof = isinstance(type_, Named) and type_.words[0].startswith(TYPEOF)
+    if is_typeof and isinstance(found, Pointer):
+        yield f"__builtin_types_compatible_p({render(type_)}, {render(found)}){IN_C_ONLY}"
     if isinstance(found, (Pointer, Array, Function)):
         is_call = isinstance(found, Pointer) and isinstance(scope.resolved(found.target), Function)
         if not is_call:
@@ -185,7 +189,8 @@ def _conditions(type_: CType, scope: Scope) -> Iterator[str]:
         return
     is_name = isinstance(type_, Named) and type_.words[0] not in STANDARD and found != type_
     is_enum = isinstance(found, Tagged) and found.kind == "enum" and found.constants
-    if not (is_name or is_enum):
+    is_wide = isinstance(found, Named) and number_code(found.words) == "longdouble"
+    if not (is_name or is_enum or is_wide):
         return
     text = render(type_._replace(quals=()) if not isinstance(type_, (Array, Function)) else type_)
     try:
@@ -203,6 +208,8 @@ def _number_conditions(text: str, code: str, is_enum: bool) -> Iterator[str]:
         yield f"sizeof({text}) == {int(code.lstrip('bf')) // 8}"
         known = {"f32": "float", "f64": "double", "f16": "_Float16", "bf16": "__bf16"}[code]
         yield f"__builtin_types_compatible_p({text}, {known}){IN_C_ONLY}"
+    elif code == "longdouble":
+        yield f"sizeof({text}) == 16"
     elif code in NUMBERS:
         yield f"sizeof({text}) == {({'bool': 1, 'c64': 8, 'c128': 16})[code]}"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..declaration import Callback, Parameter, Struct
+from ..declaration import Callback, Parameter, Struct, Value
 from .aggregate import aggregates_of
+from .definition import definition_of
 from .layout import LayoutError, extents_of, is_natural, layout_of
 from .numbers import (
     CONVERTED,
@@ -31,6 +32,7 @@ class Codes:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.structs: dict[str, Struct] = {}
+        self.values: dict[str, Value] = {}
         self.callbacks: list[Callback] = []
         self._open: list[str] = []
 
@@ -55,7 +57,7 @@ class Codes:
             return "@" + code[2:-1]
         code = code.replace("[]", "", 1)  # a pointer to an array
         base, *extents = code[1:].replace("]", "").split("[")
-        if base in (*NUMBERS, "char") and all(extent.isdigit() for extent in extents):
+        if base in (*NUMBERS, "char", "longdouble") and all(extent.isdigit() for extent in extents):
             return code
         instead = "const char *" if code in ("*u8", "*i8") and is_const else "void *"
         raise UnsupportedError("a pointer to data of unknown size", instead)
@@ -106,18 +108,28 @@ class Codes:
             if not type_.constants:
                 raise unknown(type_.spelling, name)
             return enum_code(type_, self.scope)
-        if type_.kind == "union":
-            raise UnsupportedError(f"{type_.spelling}, a union by value", pointer)
+        is_known = type_.name in self.structs
         try:
             struct = self._struct(type_)
-        except LayoutError as error:
-            raise UnsupportedError(f"a struct by value: {error}", pointer) from None
-        if not is_natural(struct, self.structs):
-            raise UnsupportedError(f"{type_.spelling}, a packed struct by value", pointer)
-        if (count := len(struct.fields)) > _MOST_FIELDS:
-            text = f"{type_.spelling}, a struct of {count} fields by value, at most {_MOST_FIELDS}"
-            raise UnsupportedError(text, pointer)
+        except LayoutError:
+            return self._bytes(type_, pointer)
+        is_large = len(struct.fields) > _MOST_FIELDS
+        if is_large or not is_natural(struct, self.structs):
+            if not is_known:
+                del self.structs[struct.name]
+            return self._bytes(type_, pointer)
         return f"{{{struct.name}}}"
+
+    def _bytes(self, type_: Tagged, pointer: str) -> str:
+        """Return the code of a struct or union whose bytes are passed."""
+        try:
+            size = aggregates_of(self.scope).whole(type_).size
+            made = Value(type_.name, size, definition_of(type_, self.scope))
+        except LayoutError as error:
+            reason = error if type_.members else f"{type_.spelling} is incomplete"
+            raise UnsupportedError(f"a {type_.kind} by value: {reason}", pointer) from None
+        self.values[made.name] = made
+        return f"={{{made.name}}}"
 
     def _struct(self, type_: Tagged) -> Struct:
         """Compute the layout of a struct, once."""
@@ -154,7 +166,7 @@ class Codes:
             if any(not number or number < 0 for number in numbers):
                 raise LayoutError(f"{type_.spelling} has {member.name!r} of unknown length")
             code = self._field(type_, member.name, item)
-            if extents and (code[0] in "*&" or code == "str"):
+            if extents and (code[0] in "*&@" or code == "str"):
                 raise LayoutError(f"{type_.spelling} has the array of pointers {member.name!r}")
             made.append((member.name, code + "".join(f"[{number}]" for number in numbers)))
         if not made:
@@ -178,7 +190,7 @@ class Codes:
             code = self.value(found, type_, name)
         except UnsupportedError as error:
             raise LayoutError(f"{struct.spelling} has {name!r}: {error}") from None
-        if code in ("void", "status"):
+        if code in ("void", "status", "longdouble"):
             raise LayoutError(f"{struct.spelling} has {name!r} of type {code}")
         return code
 
@@ -191,6 +203,8 @@ class Codes:
             return self._second_level(type_, target, name, is_out)
         if isinstance(target, Array):
             return self._array(Array(target, ()), name)
+        if is_out and isinstance(target, Tagged) and target.members and "const" not in target.quals:
+            return f"*{self._tagged(target, name)}"
         return self._pointee(target, type_.target, name)
 
     def _pointee(self, target: CType, written: CType, name: str) -> str:
@@ -198,8 +212,6 @@ class Codes:
         if isinstance(target, Tagged):
             if target.kind == "enum":
                 return const + enum_code(target, self.scope)
-            if target.kind == "union":
-                return f"@{target.name}"
             try:
                 return f"{const}{{{self._struct(target).name}}}"
             except LayoutError:
@@ -221,7 +233,8 @@ class Codes:
         if self.scope.is_open:
             return f"@{target.words[0]}"
         text = render(written, "").removeprefix("const ")
-        raise UnsupportedError(f"unknown type {text!r}", f"struct {text} *{name}")
+        error = unknown(text, name)
+        raise UnsupportedError(str(error), f"struct {text} *{name}") if error.instead else error
 
     def _second_level(self, type_: Pointer, target: Pointer, name: str, is_out: bool) -> str:
         """Return the code of a pointer to a pointer: text, an array of pointers, or a result."""
@@ -301,9 +314,9 @@ class Codes:
         if not isinstance(found, Pointer):
             return self.parameter(declared)
         target = self.scope.resolved(found.target)
+        if isinstance(target, (Function, Pointer)) and self.scope.has_text:
+            return aggregates_of(self.scope).pointer(found)
         if isinstance(target, (Function, Pointer, Array)):
             return "*void"
         code = self._pointee(target, found.target, "")
-        if code in ("str", "tensor") or code[0] == "@":
-            return code
-        return f"@{code[2:-1]}" if code[1] == "{" else "*void"
+        return f"@{code[2:-1]}" if code[1] == "{" else code

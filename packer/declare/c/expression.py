@@ -15,8 +15,8 @@ from .literals import FLOATS, INTEGERS, LiteralError, character, number, text_of
 from .tokens import tokens_of
 
 _LONGEST = 4096  # tokens
-_RANKS = ("i32", "u32", "i64", "u64", "f32", "f64", "f80")
-_BINARY = {
+RANKS = ("i32", "u32", "i64", "u64", "f32", "f64", "f80")
+BINARY = {
     "||": 1,
     "&&": 2,
     "|": 3,
@@ -203,9 +203,9 @@ class _Reader:
 
     def binary(self, lowest: int) -> Value:
         left = self.unary()
-        while _BINARY.get(self.next, 0) >= lowest:
+        while BINARY.get(self.next, 0) >= lowest:
             symbol = self.take()
-            right = self.binary(_BINARY[symbol] + 1)
+            right = self.binary(BINARY[symbol] + 1)
             operands = _number(left), _number(right)
             left = made = _combined(symbol, *operands)
             if self.is_cpp and symbol == "<<" and _shifts_sign(*operands):
@@ -279,11 +279,11 @@ def _number(value: Value) -> Number:
 
 def _promoted(code: str) -> str:
     """Return the type as which an operand is used: integers below int are int."""
-    return code if code in _RANKS else "i32"
+    return code if code in RANKS else "i32"
 
 
 def _common(left: Number, right: Number) -> str:
-    return max(left.code, right.code, key=_RANKS.index)
+    return max(left.code, right.code, key=RANKS.index)
 
 
 def _changed(symbol: str, operand: Number) -> Number:

@@ -15,9 +15,13 @@ _SIZES = {
     "bf16": (2, 2),
     "c64": (8, 4),
     "c128": (16, 8),
+    "longdouble": (16, 16),
 }
 _POINTER = (8, 8)
 _LARGEST = 16  # alignment
+_ALIGNED = re.compile(
+    r"\b(?:__aligned__|aligned) \( (\d{1,4}) \)|\b(?:_Alignas|alignas) (\d{1,4})(?![\w.])"
+)
 
 
 class LayoutError(Exception):
@@ -41,6 +45,14 @@ def alignment_limit(attributes: str) -> int:
     """Return the largest alignment of a field in a struct with these attributes."""
     pack = re.search(r"pack=(\d+)", attributes)
     return 1 if "packed" in attributes else int(pack[1]) if pack else _LARGEST
+
+
+def alignment_of(attributes: str) -> int:
+    """Return the alignment that attributes ask for, or 0; raise LayoutError if it is unknown."""
+    found = _ALIGNED.findall(attributes)
+    if attributes.count("lign") != len(found):
+        raise LayoutError("an alignment of unknown value")
+    return max((int(first or second) for first, second in found), default=0)
 
 
 def size_of_number(code: str) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from runtime.error import shown
 
 from ..declaration import SIGNED, UNSIGNED
 from .scope import Scope, enum_values
+from .tokens import TYPEOF
 from .types import CType, Pointer, Tagged, render
 
 # Words in any order, LP64 widths; "signed" and "int" are left out where another word is enough.
@@ -30,6 +31,7 @@ _NUMBERS = {
     "_Float32": "f32",
     "_Float64": "f64",
     "_Float32x": "f64",
+    "long double": "longdouble",
     "_Float16": "f16",
     "__bf16": "bf16",
     "float _Complex": "c64",
@@ -77,6 +79,8 @@ def number_code(words: tuple[str, ...]) -> str | None:
 
 def unknown(text: str, name: str) -> UnsupportedError:
     """Make the error for a type that is not known."""
+    if text.startswith(TYPEOF):
+        return UnsupportedError(f"{text}, an expression that only the compiler reads")
     return UnsupportedError(f"unknown type {text!r}", f"int {name}".strip())
 
 

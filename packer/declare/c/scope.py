@@ -9,7 +9,7 @@ from functools import cached_property
 from .expression import Types, evaluate
 from .parser import CSyntaxError, parse_declaration
 from .text import Chunk, chunks_of, without_labels
-from .tokens import RESERVED
+from .tokens import RESERVED, TYPEOF
 from .types import Array, CType, Declared, Function, Named, Pointer, Tagged, find_tag
 
 # The words of the typedefs of the C library and of POSIX, on machines with 64-bit long.
@@ -164,7 +164,7 @@ class Scope:
         for _ in range(_DEEPEST):
             if not isinstance(type_, Named) or type_.words[0] in KNOWN:
                 break
-            target = self.typedef(type_.words[0]) or self._class(type_.words[0])
+            target = self._named(type_.words[0])
             if target is None:
                 break
             alias = type_.words[0]
@@ -175,6 +175,23 @@ class Scope:
         if isinstance(type_, Tagged):
             return self.tagged(type_ if type_.name else type_._replace(alias=alias))
         return type_
+
+    def _named(self, name: str) -> CType | None:
+        """Return the type that a word names."""
+        if name.startswith(TYPEOF):
+            from .type_of import type_of  # which uses this class
+
+            return type_of(name[len(TYPEOF) : -1], self)
+        return self.typedef(name) or self._class(name)
+
+    def object_type(self, name: str) -> CType:
+        """Return the type of a variable or a function; raise LookupError if there is none."""
+        pattern = re.compile(rf"\b{re.escape(name)}\b")
+        for index, chunk in enumerate(self.chunks):
+            for declared in self.declared(index) if pattern.search(chunk.text) else ():
+                if declared.name == name and "typedef" not in declared.storage:
+                    return declared.type
+        raise LookupError(name)
 
     def _class(self, name: str) -> Tagged | None:
         """Return the struct or enum that a plain name means in C++."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from .tokens import Token, is_word, tokens_of
+from .tokens import RESERVED, TYPEOF, Token, is_word, tokens_of
 
 _TYPE_OPERATORS = ("_Atomic", "typeof", "__typeof__", "__typeof", "typeof_unqual")
 _BRACKETS = {"(": ")", "{": "}", "[": "]"}
@@ -19,16 +19,27 @@ class CSyntaxError(Exception):
 
 
 def _flat(tokens: list[Token]) -> list[Token]:
-    """Write ``_Atomic(long)`` and ``typeof(struct s)`` as the words in parentheses."""
+    """Write ``_Atomic(long)`` and ``typeof(struct s)`` as the words in parentheses.
+
+    ``typeof`` of an expression becomes one token, ``typeof(x + 1)``.
+    """
     made: list[Token] = []
+    opened: list[int] = []
     for token in tokens:
+        if token.text == "(":
+            opened.append(len(made))
         made.append(token)
-        if token.text == ")" and made[0].text != ")":
-            start = next(i for i in range(len(made) - 1, -1, -1) if made[i].text == "(" or not i)
-            words = made[start + 1 : -1]
-            before = made[start - 1].text if start else ""
-            if before in _TYPE_OPERATORS and all(is_word(word.text) for word in words):
-                made[start - (before != "_Atomic") :] = words
+        start = opened.pop() if token.text == ")" and opened else 0
+        before = made[start - 1].text if start else ""
+        if before not in _TYPE_OPERATORS:
+            continue
+        words = made[start + 1 : -1]
+        is_name = len(words) == 1 and words[0].text not in RESERVED
+        if all(is_word(word.text) for word in words) and (before == "_Atomic" or not is_name):
+            made[start - (before != "_Atomic") :] = words
+        elif before != "_Atomic":
+            text = " ".join(word.text for word in words).replace("- >", "->")
+            made[start - 1 :] = [Token(f"{TYPEOF}{text})", made[start - 1].position)]
     return made
 
 

@@ -34,6 +34,7 @@ OTHER_TYPES = {
     *("__ms_abi__", "regcall", "vectorcall", "preserve_all", "preserve_most", "swiftcall"),
     *("aarch64_vector_pcs", "__aarch64_vector_pcs__", "no_caller_saved_registers"),
 }
+TYPEOF = "typeof("  # begins the word of such a type
 TAGGED = {"struct", "union", "enum"}
 SYNONYMS = {
     "__inline": "inline", "__inline__": "inline", "__const": "const", "complex": "_Complex",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .expression import UncomputedError
-from .numbers import UnsupportedError, enum_code, number_code
+from .layout import LayoutError
+from .numbers import enum_code, number_code
 from .scope import KNOWN, Scope
 from .tokens import NUMBER_WORDS, QUALIFIERS, TAGGED, is_word
-from .types import CType, Declared, Named, Pointer, Tagged
+from .types import CType, Named, Pointer, Tagged
 
 _POINTER = "p64"
 _COMPUTED = ("char", "bool", "f32", "f64")
@@ -49,18 +50,16 @@ def _code(type_: CType, names: Sequence[str], scope: Scope) -> str:
             return code
         if code == "void":
             return ""
-    if isinstance(type_, Tagged) and type_.kind == "struct":
-        return f"s{_struct_nbytes(type_, scope) * 8}"
+    if isinstance(type_, Tagged) and type_.kind != "enum":
+        return f"s{_nbytes(type_, scope) * 8}"
     raise UncomputedError(f"the type {' '.join(names)}")
 
 
-def _struct_nbytes(type_: Tagged, scope: Scope) -> int:
-    """Return the size of a struct, if its layout is the natural one."""
-    from .code import Codes  # which uses scopes
+def _nbytes(type_: Tagged, scope: Scope) -> int:
+    """Return the size of a struct or union, if its layout is computed."""
+    from .aggregate import aggregates_of  # which uses scopes
 
-    codes = Codes(scope)
     try:
-        codes.parameter(Declared("", Pointer(type_)))
-        return codes.structs[type_.name].size
-    except (UnsupportedError, KeyError) as error:
+        return aggregates_of(scope).whole(type_).size
+    except LayoutError as error:
         raise UncomputedError(f"the size of {type_.spelling}") from error

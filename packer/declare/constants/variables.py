@@ -9,12 +9,13 @@ from typing import NamedTuple
 from runtime.error import ExportError
 from runtime.variables import FORMATS, GET, SET, SIZE
 
+from ..c.aggregate import aggregates_of
 from ..c.code import Codes
-from ..c.layout import extents_of
+from ..c.layout import LayoutError, extents_of
 from ..c.numbers import UnsupportedError
 from ..c.scope import Scope
 from ..c.text import Chunk, without_labels
-from ..c.types import Array, CType, Declared, Function, Named, Pointer, render
+from ..c.types import Array, CType, Declared, Function, Named, Pointer
 from ..c_type import FunctionReader
 from ..declaration import Declaration, FunctionDeclaration
 from .found import RESERVED
@@ -141,16 +142,21 @@ class _Reader:
         type_ = self.scope.resolved(written)
         if isinstance(type_, Array):
             return self.array(type_)
-        if "_Atomic" in getattr(type_, "quals", ()):
-            raise UnsupportedError("an atomic type")
         plain = written
         if not isinstance(plain, Array | Function):
             plain = plain._replace(quals=())
-        self.check(Codes(self.scope).result(plain))  # raises with a reason about the type alone
-        get = self.function(GET, Function(plain, ()), self.name)
-        code = get.result
         is_const = self.is_constexpr or _is_const(type_, self.scope)
-        if code[0] in "*@" or code == "str" or is_const:
+        if not is_const and isinstance(type_, Pointer):
+            return self.in_place(type_, is_const)
+        try:
+            code = Codes(self.scope).result(plain)
+        except UnsupportedError:
+            return self.in_place(type_, is_const)
+        if code[0] == "=":
+            return self.in_place(type_, is_const)
+        self.check(code)
+        get = self.function(GET, Function(plain, ()), self.name)
+        if is_const:
             return code, (get,)
         value = Function(_VOID, (Declared("value", plain),))
         return code, (get, self.function(SET, value, f"{self.name} = {_VALUE}"))
@@ -159,7 +165,10 @@ class _Reader:
         """Return what `read` does, of an array: of text if a string is its value."""
         extents, item = extents_of(type_)
         found = self.scope.resolved(item)
-        code = Codes(self.scope).value(found, item, "")
+        try:
+            code = Codes(self.scope).value(found, item, "")
+        except UnsupportedError:  # as of a pointer
+            code = ""
         is_const = self.is_constexpr or _is_const(type_, self.scope)
         values = [self.scope.extent(extent) if extent else None for extent in extents]
         is_text = bool(_TEXT.search(self.chunk.text)) or self.is_declared
@@ -167,17 +176,37 @@ class _Reader:
             text = Function(Pointer(Named(("char",), ("const",))), ())
             return "str", (self.function(GET, text, self.name),)
         code = {"char": "u8"}.get(code, code)
-        if code not in FORMATS:
-            raise UnsupportedError(f"an array of {render(found)}, expected numbers")
         if None in values[1:] or (values[0] is None and (extents[0] or self.is_declared)):
             raise UnsupportedError("an array of unknown extent")
-        address = self.function(GET, Function(_SIZE_TYPE, ()), f"(__SIZE_TYPE__){self.name}")
+        has_size = values[0] is not None
+        if code not in FORMATS:
+            return self.in_place(type_, is_const, has_size)
         text_of_extents = "".join(f"[{'' if value is None else value}]" for value in values)
-        made = [address]
-        if values[0] is None:
-            size = self.function(SIZE, Function(_SIZE_TYPE, ()), f"sizeof({self.name})")
-            made.append(size)
-        return f"{'&' if is_const else '*'}{code}{text_of_extents}", tuple(made)
+        return f"{'&' if is_const else '*'}{code}{text_of_extents}", self.address(has_size)
+
+    def in_place(
+        self, type_: CType, is_const: bool, has_size: bool = True
+    ) -> tuple[str, tuple[Declaration, ...]]:
+        """Return what `read` does, of a variable that is read as a member of a struct is."""
+        self.check("@")
+        try:
+            code, aggregates = aggregates_of(self.scope).variable(type_, self.name)
+        except LayoutError as error:
+            raise UnsupportedError(str(error)) from None
+        code = code if has_size else code.replace("[0]", "[]", 1)
+        get, *others = self.address(has_size)
+        conditions = tuple(text for a in aggregates for text in a.conditions)
+        check = get.check._replace(conditions=(*get.check.conditions, *conditions))
+        get = get._replace(aggregates=aggregates, check=check)
+        return f"{'!' if is_const else ':'}{code}", (get, *others)
+
+    def address(self, has_size: bool) -> tuple[Declaration, ...]:
+        """Return the function for the address of the variable, and one for a size not known."""
+        made = self.function(GET, Function(_SIZE_TYPE, ()), f"(__SIZE_TYPE__)&{self.name}")
+        if has_size:
+            return (made,)
+        size = self.function(SIZE, Function(_SIZE_TYPE, ()), f"sizeof({self.name})")
+        return made, size
 
     def check(self, code: str) -> None:
         """Refuse a value that may be an object of C++, which no C function can return."""

@@ -91,6 +91,8 @@ def _argument(code: str, scope: Scope) -> tuple[str, str]:
     if code.startswith(("@", "*{", "&{")):
         const = "const " if code[0] == "&" else ""
         return f"{const}{_pointee(code, scope)} *", "dso_typed_pointer({})"
+    if code[0] == "=":
+        return "const void *", "dso_typed_pointer({})"
     if is_pointers(code):
         return "void *", "dso_typed_pointer({})"
     if code.startswith(("*", "&")):

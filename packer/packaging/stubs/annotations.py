@@ -64,6 +64,10 @@ class Annotations:
             return f"{use('Callable')}[..., {use('Any')}] | None"
         if base[0] == "{":
             return self._by_value(structs[struct_of(base)], structs)
+        if base[0] == "=":
+            texts = [f"{use('Mapping')}[{use('str')}, {use('Any')}]", use("Bytes")]
+            texts += [f"{use('tuple')}[{use('Any')}, ...]", self._handles(base[2:-1])]
+            return " | ".join(texts)
         if is_pointers(base):
             any_ = use("Any")
             return f"{use('list')}[{any_}] | {use('tuple')}[{any_}, ...] | {use('Handle')}{none}"
@@ -72,7 +76,9 @@ class Annotations:
         if base in ("*void", "&void"):
             return f"{use('Bytes' if base[0] == '&' else 'Array')} | {use('Handle')} | None"
         if base[0] == "@":
-            return f"{self._handles(base[1:])} | None"
+            mapping = f"{use('Mapping')}[{use('str')}, {use('Any')}] | "
+            known = mapping if base[1:] in self._members else ""
+            return f"{known}{self._handles(base[1:])} | None"
         if base[0] in "*&":
             return use("Bytes" if base in _CONST_BYTES else "Array") + none
         return use("Any")
@@ -115,7 +121,7 @@ class Annotations:
             return use("Handle")
         if base in ("str", "*char"):
             return f"{use('str')} | None"
-        if number := _number("f64" if base == "longdouble" else base):
+        if number := _number(base):
             return use(number)
         if base[0] == "{":
             return self.handle(target)
@@ -187,6 +193,8 @@ class Annotations:
             return use("Tensor")
         if base[0] == "{":
             return self._named_tuple(structs[struct_of(base)], structs)
+        if base[0] == "=":
+            return self.handle(base[2:-1])
         if base[0] == "@":
             return f"{self.handle(base[1:])} | None"
         if base[1:4] == "fn(":
@@ -230,7 +238,7 @@ def _number(code: str) -> str:
     """Return the builtin that a number becomes; empty for other codes."""
     if code in _COMPLEX:
         return "complex"
-    if code in ("f16", "bf16", "f32", "f64"):
+    if code in ("f16", "bf16", "f32", "f64", "longdouble"):
         return "float"
     is_int = code == "char" or (code[:1] in ("i", "u") and code[1:].isdecimal())
     return "bool" if code == "bool" else "int" if is_int else ""

@@ -60,6 +60,9 @@ def _type_of(value: Value, scope: Scope) -> str:
 
 
 def _variable(code: str, scope: Scope) -> str:
+    if code[0] in ":!":
+        is_handle = code[1] == "{" or code[-1] == "]"
+        return scope.use("Handle" if is_handle else "Any")
     if "[" in code:
         return scope.use("memoryview")
     if code == "str":

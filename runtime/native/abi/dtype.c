@@ -12,7 +12,7 @@ static const struct {
 } kinds[] = {
     {"bhilqn", DTYPE_INT, 1 | 2 | 4 | 8}, {"BHILQNc", DTYPE_UINT, 1 | 2 | 4 | 8},
     {"efd", DTYPE_FLOAT, 2 | 4 | 8},      {"?", DTYPE_BOOL, 1},
-    {"FD", DTYPE_COMPLEX, 8 | 16},
+    {"FD", DTYPE_COMPLEX, 8 | 16},        {"g", DTYPE_FLOAT, 16},
 };
 
 /* The format that dtype_format returns for each dtype. */
@@ -24,7 +24,7 @@ static const struct {
     {DTYPE_INT, 64, "q"},   {DTYPE_UINT, 8, "B"},       {DTYPE_UINT, 16, "H"},
     {DTYPE_UINT, 32, "I"},  {DTYPE_UINT, 64, "Q"},      {DTYPE_FLOAT, 16, "e"},
     {DTYPE_FLOAT, 32, "f"}, {DTYPE_FLOAT, 64, "d"},     {DTYPE_COMPLEX, 64, "Zf"},
-    {DTYPE_BOOL, 8, "?"},   {DTYPE_COMPLEX, 128, "Zd"},
+    {DTYPE_BOOL, 8, "?"},   {DTYPE_COMPLEX, 128, "Zd"}, {DTYPE_FLOAT, 128, "g"},
 };
 
 /* Skip the byte order mark. Return 0 if it names the foreign order; items of one byte have none. */

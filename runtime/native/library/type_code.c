@@ -21,6 +21,7 @@ enum code_kind code_kind_of(const char *code) {
   if (*code == '*' || *code == '&') return pointer_kind(code + 1);
   if (*code == '@') return CODE_HANDLE;
   if (*code == '{') return CODE_STRUCT;
+  if (*code == '=') return CODE_VALUE;
   if (is_word(code, "strs")) return CODE_STRINGS;
   if (is_word(code, "any")) return CODE_ANY;
   if (is_word(code, "str")) return CODE_TEXT;
@@ -28,7 +29,7 @@ enum code_kind code_kind_of(const char *code) {
 }
 
 const char *code_name(const char *code, size_t *length) {
-  if ((*code == '*' || *code == '&') && code[1] == '{') code++;
+  if ((*code == '*' || *code == '&' || *code == '=') && code[1] == '{') code++;
   if (*code != '@' && *code != '{') return NULL;
   *length = strcspn(code + 1, "}[");
   return code + 1;

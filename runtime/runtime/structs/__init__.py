@@ -18,6 +18,7 @@ from .layout import COMPLEX, FORMATS, Layout, Layouts, Refused, layouts_of, stru
 from .members import values_of
 from .packing import Packing, is_pointee, items_of, name_at, ordered, pointee_name
 from .pointers import packed_pointers
+from .whole import bytes_of, handle_with, packed_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,10 +46,11 @@ def packed(function: Function, index: int, value: Any) -> Any:
     They are (memoryview, tuple of what the bytes refer to, function to call after the call or
     None). NotImplemented if `value` is neither a mapping, a tuple nor a structured NumPy array.
     """
-    layouts, code = layouts_of(function), function._declared[0][index][1]
+    layouts, (name, code) = layouts_of(function), function._declared[0][index]
     try:
+        if code[0] in "=@":
+            return packed_whole(function, code, name, value)
         if code[1] in "*&@":
-            name = function._declared[0][index][0]
             return packed_pointers(function, layouts, name, code, value)
         layout, is_written = layouts[struct_name(code)], code.startswith("*")
         if has_dtype(value):
@@ -133,6 +135,8 @@ def result_maker(function: Function) -> Callable[[Function, str, tuple[Any, ...]
             return plain[code](value)
         if extents:
             return tuple(make(caller, code, item, extents[1:]) for item in value)
+        if code[0] == "=" and isinstance(value, bytes):
+            return handle_with(caller, code[2:-1], value, "")
         if code in COMPLEX and isinstance(value, tuple):
             return complex(*value)
         if code[0] in "*&@" and isinstance(value, Handle):
@@ -144,3 +148,17 @@ def result_maker(function: Function) -> Callable[[Function, str, tuple[Any, ...]
         return classes[layout.name](*(make(caller, f.code, item, f.extents) for f, item in fields))
 
     return make
+
+
+def returned(function: Function, code: str, value: Any) -> Any:
+    """Return what a callback passes to C for its result of this code."""
+    layouts = layouts_of(function)
+    try:
+        if code[0] == "=":
+            return bytes_of(function, code[2:-1], value)
+        if code[0] == "{":
+            made = _fields(layouts, layouts[struct_name(code)], without_dtype(layouts, code, value))
+            return value if made is NotImplemented else made
+        return _complex(value, "result") if value is not None else value
+    except Refused as refused:
+        raise refused.kind(f"{function.name}: result of a callback: {refused}") from None

@@ -10,10 +10,10 @@ import struct
 from collections.abc import Mapping
 from typing import NoReturn
 
-from .._core import CType, Handle, buffer_address, c_type_of, handle_types_match
+from .._core import CType, Handle, buffer_address, c_type_of, c_types, handle_types_match
 from ..error import near_names, shown
 from .code_pointers import call, function_pointer
-from .layout import COMPLEX, Refused
+from .layout import C_NAMES, COMPLEX, Refused
 from .packing import encoded_text, halves, number_bytes, view_of
 from .record import Types, array_of, types_of
 
@@ -95,6 +95,21 @@ def items(handle: Handle, place: slice) -> list[Any]:
     return [handle[i] for i in range(*place.indices(len(handle)))]
 
 
+def set_items(handle: Handle, place: slice, value: Any) -> None:
+    """Assign as many items as a slice has."""
+    places = range(*place.indices(len(handle)))
+    count = len(value) if hasattr(value, "__len__") else -1
+    if count != len(places):
+        _refuse_count(f"{place.start}:{place.stop}", value, len(places), count)
+    for i, item in zip(places, value, strict=True):
+        handle[i] = _plain(item)
+
+
+def _plain(item: Any) -> Any:
+    """Return a scalar of NumPy as a number."""
+    return item.item() if hasattr(item, "item") and not hasattr(item, "__len__") else item
+
+
 def values_of(handle: Handle) -> Any:
     """Return a struct as a mapping and an array as a list, with all that they contain."""
     type_ = c_type_of(handle)
@@ -106,7 +121,8 @@ def values_of(handle: Handle) -> Any:
 
 def _part(handle: Handle, key: Any, type_: CType) -> Any:
     """Return a struct or an array that is contained as its values; others as they are."""
-    return values_of(handle[key]) if type_.code[0] == "{" or type_.code[-1] == "]" else handle[key]
+    value, is_part = handle[key], type_.code[0] == "{" or type_.code[-1] == "]"
+    return values_of(value) if is_part and isinstance(value, Handle) else value
 
 
 # ---- Assignment
@@ -174,6 +190,19 @@ def assign(place: Handle, type_: CType, where: Any, value: Any) -> None:
         _assign_items(place, type_, where, value)
 
 
+def assign_variable(place: Handle, name: str, value: Any) -> None:
+    """Assign a variable of C, whose handle is `place`."""
+    type_ = c_type_of(place)
+    if type_.members is not None or type_.code[-1] == "]":
+        assign(place, type_, name, value)
+    elif value is None or type_.code in C_NAMES:
+        place[0] = value
+    else:
+        address, kept = pointer_to(place, type_, name, value, True)
+        c_types(place).kept[name] = kept  # as long as the library is loaded
+        _memory(place)[:] = address.to_bytes(8, "little")
+
+
 def _memory(handle: Any) -> memoryview:
     """View the bytes of a handle; type checkers do not know that it has a buffer."""
     return memoryview(handle).cast("B")
@@ -208,7 +237,7 @@ def _assign_items(place: Handle, type_: CType, where: Any, value: Any) -> None:
     if count != type_.count:
         _refuse_count(where, value, type_.count, count)
     for i, item in enumerate(value):
-        place[i] = item.item() if hasattr(item, "item") and not hasattr(item, "__len__") else item
+        place[i] = _plain(item)
 
 
 def _characters(where: Any, value: Any, count: int) -> bytes:

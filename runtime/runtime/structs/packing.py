@@ -189,7 +189,7 @@ class Packing:
             part = slice(field.offset, field.offset + nbytes)
             if field.code in FORMATS or field.code.startswith("{") or after[part] != before[part]:
                 found = self.load(after, field.offset, field.code, field.extents)
-                _update(target, field.name, found)
+                update(target, field.name, found)
 
     def load(self, data: bytes, at: int, code: str, extents: tuple[int, ...]) -> Any:
         if extents:
@@ -226,12 +226,12 @@ def is_pointee(handle: Handle, code: str) -> bool:
     return kind.startswith("fn(") if name == "function" else {kind, name} <= _BYTES
 
 
-def _update(target: MutableMapping[str, Any], name: str, found: Any) -> None:
+def update(target: MutableMapping[str, Any], name: str, found: Any) -> None:
     """Store a field's value, in place if the mapping has an array or a mapping there."""
     known: Any = target.get(name)
     if isinstance(known, MutableMapping):
         for key, value in found.items():
-            _update(known, key, value)
+            update(known, key, value)
     elif hasattr(known, "dtype") and isinstance(found, list):
         known[...] = found
     else:

@@ -25,7 +25,7 @@ _MEMBER = re.compile(
 )
 _CONVERTED = {"f16": 2, "bf16": 2, "c64": 8, "c128": 16, "i128": 16, "u128": 16}
 _BUFFERS = {"f16": b"e", "c64": b"Zf", "c128": b"Zd", "longdouble": b"g"}
-_OWN = dict.fromkeys(dir(Handle))
+OWN_NAMES = dict.fromkeys(dir(Handle))
 
 
 def types_of(library: Any) -> Types:
@@ -37,7 +37,7 @@ def types_of(library: Any) -> Types:
 def members_of(data: bytes) -> dict[str, list[tuple[str, str]]]:
     """Return the members of each struct of a record, as names and codes."""
     found = [_parsed(line) for line in _lines(data) if not line.startswith(_NO_LAYOUT)]
-    return {name: [(m[0], m[1]) for m in members] for name, _, members in found}
+    return {name: [(m[0], m[1]) for m in members] for name, _, _, members in found}
 
 
 def _lines(data: bytes) -> list[str]:
@@ -54,19 +54,26 @@ class Types(dict[str, CType]):
     def __init__(self, lines: list[str]) -> None:
         super().__init__({name: number(code) for code, name in C_NAMES.items()})
         found = [_parsed(line) for line in lines if not line.startswith(_NO_LAYOUT)]
-        self.sizes = {name: size for name, size, _ in found}
-        self.members = {name: members for name, _, members in found}
+        self.sizes = {name: size for name, size, _, _ in found}
+        self.members = {name: members for name, _, _, members in found}
         self.formats: dict[str, str] = {}
         self.others: dict[str, CType] = {}
-        for name, size, _ in found:
-            self[name] = CType(name, f"{{{name}}}", "{", size, format=self.format(name).encode())
-        for name, _, members in found:
-            given = {sys.intern(n): (self.type(code), *place) for n, code, *place in members}
-            self[name].set_members(given, _OWN)
+        self.kept: dict[str, Any] = {}  # what pointers that are variables refer to, by name
+        self.prototypes: dict[str, Any] = {}  # of ctypes, by the code of a function
+        self.substitutes: dict[str, Any] = {}  # likewise, by the code of a struct
+        for name, size, alignment, _ in found:
+            format_ = self.format(name).encode()
+            self[name] = CType(name, f"{{{name}}}", "{", size, format=format_, alignment=alignment)
+        for name, _, _, members in found:
+            self[name].set_members(self.places(members), OWN_NAMES)
         for line in lines:
             key, name, *own = line.split(" ")
             if key == "alias" and own[:1] and own[0] in self:
                 self.setdefault(name, self[own[0]])
+
+    def places(self, members: list[Any]) -> dict[str, Any]:
+        """Return the type and place of each member."""
+        return {sys.intern(n): (self.type(code), *place) for n, code, *place in members}
 
     def format(self, name: str) -> str:
         """Describe a struct for NumPy: the members that do not overlap, pointers as integers."""
@@ -131,14 +138,14 @@ class Types(dict[str, CType]):
         return number(code)
 
 
-def _parsed(line: str) -> tuple[str, int, list[Any]]:
+def _parsed(line: str) -> tuple[str, int, int, list[Any]]:
     match = _LINE.fullmatch(line)
     members = [_MEMBER.fullmatch(text) for text in match[5].split()] if match else [None]
     if match is None or None in members:
         text = f"{STRUCTS}: expected 'struct name size alignment member:code@offset ...', found"
         raise ValueError(f"{text} {line[:80]!r}; export again")
     made = [(m[1], m[2], int(m[3]), int(m[4] or 0), int(m[5] or 0)) for m in members if m]
-    return match[2], int(match[3]), made
+    return match[2], int(match[3]), min(int(match[4]), 1 << 30), made
 
 
 def number(code: str) -> CType:
@@ -163,7 +170,7 @@ def array_of(item: CType, count: int) -> CType:
     if size >= _MOST_BYTES**2:
         raise ValueError(f"array of {count} items: expected less than {_MOST_BYTES**2} bytes")
     how, format_ = ("c", f"{count}s".encode()) if item.code == "char" else ("[", None)
-    return CType(item.name, code, how, size, item, count, format=format_)
+    return CType(item.name, code, how, size, item, count, format=format_, alignment=item.alignment)
 
 
 def pointer_to_type(target: CType, code: str, is_const: bool = False) -> CType:

@@ -35,20 +35,15 @@ REFUSED: list[tuple[str, str, Any]] = [
     ("int see(int n) { return n; }", "see", "int(dso_status n)"),
     ("int see(int *p) { return !p; }", "see", "int(dso_status *p)"),
     ("int see(void *p) { return !p; }", "see", "int(va_list p)"),
-    ("int see(const void *p) { return !p; }", "see", "int(const long double *p)"),
+    ("int see(const void *p) { return !p; }", "see", "int(const __int128 *p)"),
     (
-        "struct b { int a : 3; }; int see(const struct b *p) { return !p; }",
-        "see",
-        "int(struct b p)",
-    ),
-    (
-        "struct __attribute__((packed)) b { char c; int a; };"
-        " int see(const struct b *p) { return !p; }",
+        "\n#pragma pack(2)\nstruct b { char c; int a; };\n"
+        "int see(const struct b *p) { return !p; }",
         "see",
         "int(struct b p)",
     ),
     ("int call(void *f) { return !f; }", "call", "int(int (*f)(const char *text, ...))"),
-    ("int call(void (*f)(long double)) { return !f; }", "call", "int(void (*f)(long double))"),
+    ("int call(void (*f)(__int128)) { return !f; }", "call", "int(void (*f)(__int128))"),
     ("int say(const char *s, int n) { return s && n; }", "say", {"out": ["n"]}),
 ]
 

@@ -18,6 +18,9 @@ from .test_odd_declarators import TYPES, is_c, odd_functions
 
 TYPES_BY_VALUE = """
 struct hooks { int (*open)(const char *); void *data; };
+#pragma pack(push, 2)
+struct placed { int a; char b; };
+#pragma pack(pop)
 struct mixed { union number w; int b : 2; };
 typedef struct { pointp own; unsigned version; } picture, *picturep; typedef void *handle;
 """
@@ -85,17 +88,17 @@ def test_nothing_is_advised_that_the_source_contradicts(tmp_path: Path) -> None:
     """A struct by value stays one; the reason has the type that works, and what to write."""
     reasons = module_of(
         [
-            "int f(struct mixed h, ...) { __builtin_trap(); }",
-            "union number g(int a) { __builtin_trap(); }",
+            "int f(struct placed h, ...) { __builtin_trap(); }",
+            "struct placed g(int a) { __builtin_trap(); }",
         ],
         tmp_path,
         {},
     ).left_out
     assert reasons["f"].startswith("parameter 1 'h': ")
     assert reasons["f"].endswith(
-        ", expected 'const struct mixed *h'; export a function of supported types that calls it"
+        ", expected 'const struct placed *h'; export a function of supported types that calls it"
     )
     assert reasons["g"] == (
-        "result: union number, a union by value, expected 'const union number *'; export a "
-        "function of supported types that calls it"
+        "result: a struct by value: struct placed is placed by #pragma pack, "
+        "expected 'const struct placed *'; export a function of supported types that calls it"
     )

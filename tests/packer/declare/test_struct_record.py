@@ -44,7 +44,8 @@ def test_types_are_found_through_pointers_and_callbacks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "members",
     [
-        "int a __attribute__((aligned(16)));",
+        "int a __attribute__((aligned));",
+        "int a; _Alignas(double) char c;",
         "char a; int b : 3; } __attribute__((packed)) dummy; struct t {",
         "char a; int : 0; char b;",
         "int v __attribute__((vector_size(16)));",

@@ -88,12 +88,14 @@ static int argument_struct(struct call_frame *frame, Py_ssize_t index, PyObject 
 }
 
 static int pass_bytes(struct call_frame *frame, Py_ssize_t index, PyObject *packed) {
-  int is_pointers = callee_param(frame->callee, index)->kind == CODE_POINTERS;
+  enum code_kind kind = callee_param(frame->callee, index)->kind;
+  int is_pointers = kind == CODE_POINTERS;
   if (handles_begin_use(frame, index, PyTuple_GET_ITEM(packed, 1)) != 0) return -1;
   struct hold *hold = frame_hold(frame, HOLD_PACKED);
   hold->packed = Py_NewRef(packed);
   const Py_buffer *view = PyMemoryView_GET_BUFFER(PyTuple_GET_ITEM(packed, 0));
   if (PyTuple_GET_ITEM(packed, 2) != Py_None) frame->needs_release |= FINISH;
+  if (kind == CODE_HANDLE) return frame_pass(frame, index, DSO_OPAQUE_PTR, view->buf);
   if (hold_dims(frame, index, hold, view->ndim) != 0) return -1;
   hold->tensor.data = view->buf;
   hold->tensor.device = (DLDevice){.device_type = DLPACK_CPU, .device_id = 0};
@@ -105,8 +107,8 @@ static int pass_bytes(struct call_frame *frame, Py_ssize_t index, PyObject *pack
   return frame_pass(frame, index, DSO_DLTENSOR_PTR, &hold->tensor);
 }
 
-/* A pointer to a struct is a tensor of its bytes, and a list of pointers one of these. Objects that
- * have plain bytes need no packing. */
+/* A pointer to a struct is a tensor of its bytes, and so is one whose bytes are passed; a list of
+ * pointers is a tensor of these. Objects that have plain bytes need no packing. */
 static int argument_struct_pointer(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   if (PyByteArray_Check(object) || PyMemoryView_Check(object)) return 1;
   PyObject *packed = call_structs(frame, "packed", index, object);
@@ -142,6 +144,9 @@ int argument_by_code(struct call_frame *frame, Py_ssize_t index, PyObject *objec
     case CODE_TEXT: return argument_text(frame, index, object);
     case CODE_ANY: return argument_any(frame, index, object);
     case CODE_STRUCT: return argument_struct(frame, index, object);
+    case CODE_HANDLE:
+      return PyDict_Check(object) ? argument_struct_pointer(frame, index, object) : 1;
+    case CODE_VALUE:
     case CODE_POINTERS:
     case CODE_STRUCT_POINTER: return argument_struct_pointer(frame, index, object);
     default: return 1;

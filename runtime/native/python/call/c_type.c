@@ -68,13 +68,13 @@ static CMember *member_new(const CType *self, PyObject *given) {
 /* ---- CType */
 
 static PyObject *type_new(PyTypeObject *class, PyObject *args, PyObject *keywords) {
-  static char *names[] = {"name",  "code",     "how",    "size", "target",
-                          "count", "is_const", "format", NULL};
+  static char *names[] = {"name",  "code",     "how",    "size",      "target",
+                          "count", "is_const", "format", "alignment", NULL};
   PyObject *name, *code, *target = Py_None, *format = Py_None;
   Py_ssize_t size, count = 0;
-  int how, is_const = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OUCn|OnpO:CType", names, &name, &code, &how,
-                                   &size, &target, &count, &is_const, &format))
+  int how, is_const = 0, alignment = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OUCn|OnpOi:CType", names, &name, &code, &how,
+                                   &size, &target, &count, &is_const, &format, &alignment))
     return NULL;
   if (size < 0 || count < 0 || (name != Py_None && !PyUnicode_CheckExact(name)) ||
       (format != Py_None && !PyBytes_Check(format)) ||
@@ -91,6 +91,7 @@ static PyObject *type_new(PyTypeObject *class, PyObject *args, PyObject *keyword
   self->target = target != Py_None ? (CType *)Py_NewRef(target) : NULL;
   self->format = format != Py_None ? Py_NewRef(format) : NULL;
   self->how = how, self->size = size, self->count = count, self->is_const = is_const;
+  self->alignment = alignment;
   return (PyObject *)self;
 }
 
@@ -154,6 +155,7 @@ static PyMemberDef type_members[] = {
     {"members", T_OBJECT, offsetof(CType, members), READONLY, NULL},
     {"size", T_PYSSIZET, offsetof(CType, size), READONLY, NULL},
     {"count", T_PYSSIZET, offsetof(CType, count), READONLY, NULL},
+    {"alignment", T_INT, offsetof(CType, alignment), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 

@@ -30,7 +30,8 @@ typedef struct c_type {
   PyObject *members;     /* dict: name -> CMember; NULL but for a struct */
   PyObject *attributes;  /* the same without the names that a Handle has itself */
   Py_ssize_t size, count;
-  int is_const; /* of a pointer: its target is const */
+  int is_const;  /* of a pointer: its target is const */
+  int alignment; /* of a struct, or of an array of them; else 0 */
   int how;
 } CType;
 

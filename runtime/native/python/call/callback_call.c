@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "python/call/convert.h"
-#include "python/call/handle.h"
+#include "python/call/handle_members.h"
 #include "python/exception.h"
 #include "python/call/function.h"
 #include "library/in_call.h"
@@ -17,39 +17,90 @@ enum { STACK_ARGS = 8 };
 
 /* ---- A Python callable */
 
-/* The handle of a struct whose members the library knows: it has its kind, and ends with the call. */
-static void name_handle(PyObject *object, const char *codes, int32_t index) {
+/* Return the code of an argument; NULL if it needs none. */
+static const char *code_of(const char *codes, int32_t index) {
   for (; index > 0 && codes != NULL; index--) {
     codes = strchr(codes, ' ');
     if (codes != NULL) codes++;
   }
-  if (codes == NULL || (*codes != '@' && *codes != '&') || !handle_check(object)) return;
-  Handle *handle = (Handle *)object;
-  PyObject *kind = PyUnicode_FromStringAndSize(codes + 1, (Py_ssize_t)strcspn(codes + 1, " "));
-  if (kind == NULL || handle->kind != NULL) {
-    PyErr_Clear();
-    Py_XDECREF(kind);
-    return;
+  return codes != NULL && *codes != '-' && *codes != '>' ? codes : NULL;
+}
+
+/* Return what C gets for a result of this code; steals it. */
+static PyObject *convert_returned(PyObject *function, const char *code, PyObject *value) {
+  if (PyTuple_CheckExact(value) && *code != '=') return value;
+  PyObject *structs = PyImport_ImportModule("runtime.structs"); /* imported at first use */
+  PyObject *made = structs != NULL
+                       ? PyObject_CallMethod(structs, "returned", "OsO", function, code, value)
+                       : NULL;
+  Py_XDECREF(structs);
+  Py_DECREF(value);
+  return made;
+}
+
+/* A handle gets the kind, "@point", or the type, ":*i32", that the library knows. */
+static int name_handle(Handle *handle, const char *code) {
+  if (handle->kind != NULL || handle->type != NULL) return 0;
+  PyObject *text = PyUnicode_FromStringAndSize(code + 1, (Py_ssize_t)strcspn(code + 1, " "));
+  if (text == NULL) return -1;
+  handle->is_const = *code == '&' || code[1] == '&';
+  if (*code == ':') {
+    int status = handle_set_type(handle, PyUnicode_AsUTF8(text));
+    Py_DECREF(text);
+    return status;
   }
-  PyUnicode_InternInPlace(&kind);
-  handle->kind = kind;
-  handle->is_const = *codes == '&';
+  PyUnicode_InternInPlace(&text);
+  handle->kind = text;
+  return 0;
+}
+
+/* Make a complex number of its two parts; steals them. */
+static PyObject *complex_of(PyObject *parts) {
+  if (!PyTuple_CheckExact(parts) || PyTuple_GET_SIZE(parts) != 2) return parts;
+  double real = PyFloat_AsDouble(PyTuple_GET_ITEM(parts, 0));
+  PyObject *made = PyComplex_FromDoubles(real, PyFloat_AsDouble(PyTuple_GET_ITEM(parts, 1)));
+  Py_DECREF(parts);
+  return made;
+}
+
+/* Convert an argument by its code; steals it. */
+static PyObject *convert_argument(const struct callback *self, PyObject *object, int32_t index) {
+  const char *code = object != NULL ? code_of(self->codes, index) : NULL;
+  if (code == NULL || self->caller == NULL) return object;
+  if (*code == 'c') return complex_of(object);
+  if (*code == '=') {
+    Py_ssize_t length = (Py_ssize_t)strcspn(code, " ");
+    PyObject *made = make_struct(self->caller, code, length, object);
+    Py_DECREF(object);
+    return made;
+  }
+  if (!handle_check(object) || name_handle((Handle *)object, code) == 0) return object;
+  Py_DECREF(object);
+  return NULL;
 }
 
 static int make_arguments(const struct callback *self, const dso_any *args, int32_t count,
                           PyObject **objects) {
   struct source source = {.callable = self->callable, .function = self->caller};
   for (; source.argument < count; source.argument++) {
-    objects[source.argument] = convert_value(&source, &args[source.argument]);
-    if (objects[source.argument] == NULL) break;
-    if (self->codes != NULL) name_handle(objects[source.argument], self->codes, source.argument);
+    PyObject *object = convert_value(&source, &args[source.argument]);
+    if (self->codes != NULL) object = convert_argument(self, object, source.argument);
+    objects[source.argument] = object;
+    if (object == NULL) break;
   }
   return source.argument;
 }
 
+/* Close a handle of memory that C code lends for the call; not a function, nor a copy. */
+static void close_handle(PyObject *object) {
+  Handle *handle = (Handle *)object;
+  if (handle_check(object) && handle->memory == NULL && !handle_is_function(handle))
+    handle->is_closed = 1;
+}
+
 /* End the borrow of each tensor that was passed by pointer, and drop the arguments. */
 static int end_arguments(PyObject *callable, const dso_any *args, PyObject **objects, int made,
-                         int has_codes) {
+                         const char *codes) {
   int status = 0;
   for (int i = 0; i < made; i++) {
     int is_borrowed = args[i].type_index == DSO_DLTENSOR_PTR && tensor_check(objects[i]);
@@ -60,8 +111,7 @@ static int end_arguments(PyObject *callable, const dso_any *args, PyObject **obj
                    "invalid; copy the tensor",
                    callable, i + 1);
     }
-    if (has_codes && handle_check(objects[i]) && ((Handle *)objects[i])->kind != NULL)
-      ((Handle *)objects[i])->is_closed = 1;
+    if (code_of(codes, i) != NULL) close_handle(objects[i]);
     Py_DECREF(objects[i]);
   }
   return status;
@@ -75,7 +125,10 @@ static int call_with(const struct callback *self, const dso_any *args, int32_t c
   if (made == count)
     value = PyObject_Vectorcall(callable, objects, (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET,
                                 NULL);
-  int status = end_arguments(callable, args, objects, made, self->codes != NULL);
+  const char *result_code = self->codes != NULL ? strchr(self->codes, '>') : NULL;
+  if (value != NULL && result_code != NULL && self->caller != NULL)
+    value = convert_returned(self->caller, result_code + 1, value);
+  int status = end_arguments(callable, args, objects, made, self->codes);
   if (value != NULL && status == 0) status = convert_owned(callable, value, result);
   if (value == NULL) status = -1;
   Py_XDECREF(value);

@@ -98,6 +98,10 @@ _Static_assert(sizeof(long) == sizeof(int64_t), "a 64-bit machine");
 /* Convert the result of a Function by its declared codes; NULL with an exception set. */
 PyObject *convert_by_code(const struct call_frame *frame, const dso_any *result);
 
+/* Make the named tuple, the handle or the complex number of a struct's fields or bytes, by the code.
+ * The maker is stored with the function. */
+PyObject *make_struct(PyObject *function, const char *code, Py_ssize_t length, PyObject *fields);
+
 /* Convert the result of a Function and release it; NULL with an exception set. */
 PyObject *convert_result(const struct call_frame *frame, const dso_any *result);
 

@@ -176,6 +176,13 @@ static int is_released_by(const Handle *self, const struct call_frame *frame) {
   return known >= 0 ? known : handle_is_released_by(frame->function);
 }
 
+/* Return true for characters that a NUL ends; a pointer to one character is trusted, as in C. */
+static int is_text(const Handle *self) {
+  if (self->kind == NULL || PyUnicode_CompareWithASCIIString(self->kind, "char") != 0) return 0;
+  if (self->type == NULL || self->type->how != C_CHARS) return 1;
+  return memchr(self->address, 0, (size_t)self->type->size) != NULL;
+}
+
 int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   Handle *self = (Handle *)object;
   if (find_closed(self) != NULL) return refuse_closed(frame, index, self);
@@ -197,7 +204,8 @@ int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object
   hold->index = index;
   hold->is_released = is_released;
   if (is_released) frame->needs_release |= CLOSE;
-  return frame_pass(frame, index, DSO_OPAQUE_PTR, self->address);
+  int is_str = param != NULL && param->kind == CODE_TEXT && is_text(self);
+  return frame_pass(frame, index, is_str ? DSO_RAW_STR : DSO_OPAQUE_PTR, self->address);
 }
 
 /* ---- The type */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "python/call/function.h"
 #include "python/call/member_value.h"
 #include "python/exception.h"
 
@@ -125,6 +126,11 @@ static int handle_set_item(PyObject *object, PyObject *key, PyObject *value) {
     CMember *member = member_of(self, type, key);
     return member != NULL ? member_write(self, member, key, value) : -1;
   }
+  if (PySlice_Check(key) && value != NULL) {
+    PyObject *done = call_members("set_items", "(OOO)", self, key, value);
+    Py_XDECREF(done);
+    return done != NULL ? 0 : -1;
+  }
   char *address = item_at(self, &type, key);
   if (address == NULL) return -1;
   if (value != NULL && !self->is_const) return member_write_value(self, type, address, key, value);
@@ -171,9 +177,13 @@ PyObject *handle_pointer(Handle *self, PyObject *name) {
   CType *type = require_type(self);
   CMember *member = type != NULL ? member_of(self, type, name) : NULL;
   if (member == NULL) return NULL;
-  if (member->type->target == NULL || member->type->how == C_ARRAY)
-    return PyErr_Format(PyExc_TypeError, "%R: expected a member that is a pointer, found %R", self,
+  if (member->width != 0)
+    return PyErr_Format(PyExc_TypeError,
+                        "%R: expected a member with an address, found the bit-field %R", self,
                         name);
+  if (member->type->target == NULL || member->type->how == C_ARRAY)
+    return handle_part(self, (char *)self->address + member->offset, member->type, self->is_const,
+                       0);
   void *target;
   memcpy(&target, (char *)self->address + member->offset, sizeof target);
   if (target == NULL) Py_RETURN_NONE;
@@ -201,7 +211,11 @@ PyObject *handle_type_of(PyObject *Py_UNUSED(module), PyObject *handle) {
 
 PyObject *handle_call(PyObject *object, PyObject *args, PyObject *keywords) {
   Handle *self = (Handle *)object;
-  if (require_type(self) == NULL) return NULL;
+  if (require_open(self) != 0) return NULL;
+  if (!handle_is_function(self))
+    return PyErr_Format(PyExc_TypeError,
+                        "%R: expected a pointer to a function whose types are known; call it in C",
+                        self);
   handle_begin_use(self);
   PyObject *result = call_members("call", "(OOO)", self, args, keywords ? keywords : Py_None);
   handle_end_use(self);
@@ -232,44 +246,4 @@ PyObject *handle_types_match(PyObject *Py_UNUSED(module), PyObject *args) {
   if (!PyArg_ParseTuple(args, "O!O!:handle_types_match", &Handle_Type, &one, &Handle_Type, &other))
     return NULL;
   return PyBool_FromLong(handle_same_library(one->library, other->library));
-}
-
-static PyObject *allocate(PyObject *library, PyObject *owner, CType *type) {
-  void *memory = PyMem_Calloc(1, type->size > 0 ? (size_t)type->size : 1);
-  if (memory == NULL) return raise_no_memory();
-  Handle *self = handle_make_owner(memory, type->name, library, owner);
-  if (self == NULL) {
-    PyMem_Free(memory);
-    return NULL;
-  }
-  self->memory = memory;
-  self->type = (CType *)Py_NewRef((PyObject *)type);
-  return (PyObject *)self;
-}
-
-PyObject *handle_new(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count) {
-  static PyObject *name;
-  if (name == NULL && (name = PyUnicode_InternFromString("_library")) == NULL) return NULL;
-  PyObject *made = NULL;
-  PyObject *library = count == 2 ? PyObject_GetAttr(args[0], name) : NULL;
-  PyObject *types = library != NULL ? handle_known_types(library) : NULL;
-  PyObject *type =
-      types != NULL && PyUnicode_Check(args[1]) ? PyDict_GetItemWithError(types, args[1]) : NULL;
-  if (type != NULL && c_type_check(type)) made = allocate(library, args[0], (CType *)type);
-  else if (count == 2 && (library != NULL || PyErr_ExceptionMatches(PyExc_AttributeError)))
-    PyErr_Clear();
-  Py_XDECREF(library);
-  return made != NULL || PyErr_Occurred() ? made : Py_NewRef(Py_None);
-}
-
-PyObject *handle_allocate(PyObject *Py_UNUSED(module), PyObject *args) {
-  PyObject *library, *owner;
-  CType *type;
-  if (!PyArg_ParseTuple(args, "OOO!:handle_allocate", &library, &owner, &CType_Type, &type))
-    return NULL;
-  if (handle_check(library)) {
-    owner = ((Handle *)library)->owner;
-    library = ((Handle *)library)->library;
-  }
-  return allocate(library, owner, type);
 }

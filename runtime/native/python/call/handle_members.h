@@ -44,8 +44,8 @@ PyObject *handle_types_match(PyObject *module, PyObject *args);
 /* handle_new(model, name): a handle of zeroed memory; None if the type is not known yet. */
 PyObject *handle_new(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
-/* handle_allocate(library, owner, type): a handle of zeroed memory, which it frees. A handle in place
- * of the library stands for its library and owner. */
+/* handle_allocate(library, owner, type): a handle of zeroed memory, which it frees. A handle or a
+ * Function in place of the library stands for its library and owner. */
 PyObject *handle_allocate(PyObject *module, PyObject *args);
 
 #endif

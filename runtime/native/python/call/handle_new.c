@@ -5,6 +5,7 @@
 
 #include "python/call/handle_members.h"
 #include "python/call/kept.h"
+#include "python/call/member_value.h"
 #include "python/exception.h"
 #include "python/library.h"
 #include "python/system_library.h"
@@ -239,4 +240,55 @@ PyObject *handle_at(PyObject *Py_UNUSED(module), PyObject *args) {
   Handle *self = make(address, kind, function);
   if (self != NULL) self->is_const = is_const;
   return (PyObject *)self;
+}
+
+/* ---- Memory that Python allocates */
+
+enum { MOST_ALIGNED = 16 }; /* memory of Python */
+
+static PyObject *new_memory(PyObject *library, PyObject *owner, CType *type) {
+  if (type->alignment > MOST_ALIGNED)
+    return PyErr_Format(PyExc_ValueError,
+                        "'%S': aligned to %d bytes, expected at most %d; let C code allocate it",
+                        type->name, type->alignment, MOST_ALIGNED);
+  void *memory = PyMem_Calloc(1, type->size > 0 ? (size_t)type->size : 1);
+  if (memory == NULL) return raise_no_memory();
+  Handle *self = handle_make_owner(memory, type->name, library, owner);
+  if (self == NULL) {
+    PyMem_Free(memory);
+    return NULL;
+  }
+  self->memory = memory;
+  self->type = (CType *)Py_NewRef((PyObject *)type);
+  return (PyObject *)self;
+}
+
+PyObject *handle_new(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count) {
+  static PyObject *name;
+  if (name == NULL && (name = PyUnicode_InternFromString("_library")) == NULL) return NULL;
+  PyObject *made = NULL;
+  PyObject *library = count == 2 ? PyObject_GetAttr(args[0], name) : NULL;
+  PyObject *types = library != NULL ? handle_known_types(library) : NULL;
+  PyObject *type =
+      types != NULL && PyUnicode_Check(args[1]) ? PyDict_GetItemWithError(types, args[1]) : NULL;
+  if (type != NULL && c_type_check(type)) made = new_memory(library, args[0], (CType *)type);
+  else if (count == 2 && (library != NULL || PyErr_ExceptionMatches(PyExc_AttributeError)))
+    PyErr_Clear();
+  Py_XDECREF(library);
+  return made != NULL || PyErr_Occurred() ? made : Py_NewRef(Py_None);
+}
+
+PyObject *handle_allocate(PyObject *Py_UNUSED(module), PyObject *args) {
+  PyObject *library, *owner;
+  CType *type;
+  if (!PyArg_ParseTuple(args, "OOO!:handle_allocate", &library, &owner, &CType_Type, &type))
+    return NULL;
+  if (handle_check(library)) {
+    owner = ((Handle *)library)->owner;
+    library = ((Handle *)library)->library;
+  } else if (function_check(library)) {
+    owner = function_owner(library);
+    library = function_library(library);
+  }
+  return new_memory(library, owner, type);
 }

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "python/call/function.h"
 #include "python/exception.h"
 #include "python/library.h"
 #include "python/system_library.h"
@@ -43,6 +44,7 @@ PyObject *handle_known_types(PyObject *library) {
 
 PyObject *handle_types(PyObject *Py_UNUSED(module), PyObject *library) {
   if (handle_check(library)) library = ((Handle *)library)->library;
+  if (function_check(library)) library = function_library(library);
   PyObject **types = types_of(library);
   if (types == NULL) return PyDict_New();
   if (*types == NULL && lazy_keep(types, call_members("types_of", "(O)", library)) == NULL)

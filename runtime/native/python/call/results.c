@@ -51,17 +51,15 @@ static PyObject *make_complex(const dso_array_object *array) {
   return PyComplex_FromDoubles(real, imaginary);
 }
 
-/* Call the maker of named tuples for this code. The makers are stored with the function. */
-static PyObject *make_struct(const struct results *results, const char *code, PyObject *fields) {
-  PyObject *function = results->frame->function;
-  struct callee_lazy *lazy = results->frame->callee->lazy;
+PyObject *make_struct(PyObject *function, const char *code, Py_ssize_t length, PyObject *fields) {
+  struct callee_lazy *lazy = function_callee(function)->lazy;
   if (lazy->make_result == NULL) {
     PyObject *structs = PyImport_ImportModule("runtime.structs"); /* imported at first use */
     PyObject *made = structs ? PyObject_CallMethod(structs, "result_maker", "O", function) : NULL;
     Py_XDECREF(structs);
     if (lazy_keep(&lazy->make_result, made) == NULL) return NULL;
   }
-  return PyObject_CallFunction(lazy->make_result, "OsO", function, code, fields);
+  return PyObject_CallFunction(lazy->make_result, "Os#O", function, code, length, fields);
 }
 
 static PyObject *make_item(const struct results *results, const dso_any *value, const char *code) {
@@ -72,8 +70,11 @@ static PyObject *make_item(const struct results *results, const dso_any *value, 
     if (number != NULL || PyErr_Occurred()) return number;
   }
   PyObject *object = convert_value(&results->source, value);
-  if (kind != CODE_STRUCT || object == NULL || !PyTuple_CheckExact(object)) return object;
-  PyObject *named = make_struct(results, code, object);
+  int is_struct = kind == CODE_STRUCT || kind == CODE_VALUE;
+  if (!is_struct || object == NULL || !(PyTuple_CheckExact(object) || PyBytes_Check(object)))
+    return object;
+  PyObject *function = results->frame->function;
+  PyObject *named = make_struct(function, code, (Py_ssize_t)strlen(code), object);
   Py_DECREF(object);
   return named;
 }

@@ -181,7 +181,8 @@ PyObject *convert_value(const struct source *source, const dso_any *value) {
 PyObject *convert_result(const struct call_frame *frame, const dso_any *result) {
   PyObject *function = frame->function;
   struct source source = {.callable = function, .function = function, .is_result = 1};
-  int has_code = result->type_index == DSO_OPAQUE_PTR || result->type_index == DSO_ARRAY;
+  int has_code = result->type_index == DSO_OPAQUE_PTR || result->type_index == DSO_ARRAY ||
+                 result->type_index == DSO_BYTES;
   PyObject *value = has_code ? convert_by_code(frame, result) : convert_value(&source, result);
   if (result->type_index < DSO_OBJECT || result->v_ptr == NULL) return value;
   PyObject *pending = value == NULL ? exception_take() : NULL;

@@ -151,6 +151,7 @@ int at_indirect(struct indirect *p) { return p->x; }
 int of_small(enum small s) { return s; }
 int of_before(struct before p) { return p.x; }
 int of_whole(struct whole p) { return p.c; }
+int of_two(struct two p) { return p.c; }
 vector of_vector(vector v) { return v; }
 """
 
@@ -170,9 +171,10 @@ def test_alignment_is_read_or_the_reason_is_named(tmp_path: Path) -> None:
         "at_whole": "@whole",
         "at_indirect": "@indirect",
         "of_small": "u8",
+        "of_before": "={before}",
+        "of_whole": "={whole}",
     }
-    assert "struct before, a packed struct by value" in module.left_out["of_before"]
-    assert "struct whole has an attribute of alignment" in module.left_out["of_whole"]
+    assert "a struct by value: struct two is placed by" in module.left_out["of_two"]
     assert "unknown type 'vector'" in module.left_out["of_vector"]
     assert compile_errors(module, tmp_path) == ""
 

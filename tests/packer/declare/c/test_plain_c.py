@@ -72,7 +72,6 @@ def test_extensions_are_read(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "typeof(1) f(void);",
         "int f(int (int;",
         "const f;",
         "static (int);",

@@ -1,0 +1,106 @@
+"""The place of each member in a struct or union that is read in place."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ..declaration import Aggregate, Member
+from .layout import LayoutError, alignment_limit, alignment_of
+from .types import Declared, Function, Tagged
+
+if TYPE_CHECKING:
+    from .aggregate import Aggregates
+
+_OTHER_LAYOUT = re.compile(r"ms_struct|storage_order|randomize_layout|no_unique_address")
+
+
+class Layout:
+    """The members of one struct or union, placed one after the other."""
+
+    def __init__(self, unit: Aggregates, type_: Tagged, name: str, spelling: str) -> None:
+        if _OTHER_LAYOUT.search(type_.attributes):
+            raise LayoutError(f"{spelling} has an attribute")
+        self.unit = unit
+        self.type = type_
+        self.name, self.spelling = name, spelling
+        self.most = alignment_limit(type_.attributes)
+        self.members: list[Member] = []
+        self.bits = self.end = 0  # of the next member, and of the largest one of a union
+        self.alignment = max(1, alignment_of(type_.attributes))
+        for member in type_.members or ():
+            self.add(member)
+
+    def aggregate(self) -> Aggregate:
+        bits, alignment = max(self.bits, self.end), self.alignment
+        size = -(-bits // (8 * alignment)) * alignment
+        if not size or not self.members:
+            raise LayoutError(f"{self.spelling} has no members")
+        conditions = [f"sizeof({self.spelling}) == {size}"]
+        conditions += [
+            f"__builtin_offsetof({self.spelling}, {m.name}) == {m.offset}"
+            for m in self.members
+            if not m.width
+        ]
+        kind, members = self.type.kind, tuple(self.members)
+        tag = self.type.tag if self.type.tag == self.name else ""
+        aliases = tuple(self.unit.scope.typedefs_of(kind, tag)) if tag else ()
+        made = Aggregate(kind, self.name, size, self.alignment, members, tuple(conditions))
+        return made._replace(aliases=aliases)
+
+    def add(self, member: Declared) -> None:
+        aligned, is_packed = alignment_of(member.attributes), "packed" in member.attributes
+        is_placed = bool(aligned or is_packed)
+        is_odd = is_placed and (member.bits or not member.name)
+        if is_odd or member.storage or isinstance(member.type, Function):
+            raise LayoutError(f"{self.spelling} has {member.name!r}, which is not a plain member")
+        if member.bits:
+            self.add_bits(member)
+        elif member.name:
+            spelled = f"(({self.spelling} *)0)->{member.name}"
+            own = self.unit.member(member.type, f"{self.name}.{member.name}", spelled)
+            offset = self.place(own[1], 1 if is_packed else own[2], aligned)
+            self.members.append(Member(member.name, own[0], offset))
+        elif isinstance(member.type, Tagged) and not member.type.tag:
+            self.add_anonymous(member.type)
+        if self.type.kind == "union":
+            self.end, self.bits = max(self.end, self.bits), 0
+
+    def add_anonymous(self, type_: Tagged) -> None:
+        """Add the members of a struct or union without a name as own ones."""
+        inner = Layout(self.unit, type_, self.name, self.spelling)
+        made = inner.aggregate()
+        start = self.place(made.size, made.alignment)
+        self.members += [m._replace(offset=start + m.offset) for m in made.members]
+
+    def place(self, size: int, alignment: int, least: int = 0) -> int:
+        """Return the offset of a member, and advance."""
+        needed = max(min(alignment, self.most), least)
+        offset = -(-self.bits // (8 * needed)) * needed
+        self.bits = 8 * (offset + size)
+        self.alignment = max(self.alignment, needed)
+        return offset
+
+    def add_bits(self, member: Declared) -> None:
+        """Place a bit-field: it does not cross a boundary of its type (System V ABI)."""
+        code, size, alignment = self.unit.member(member.type, "", "")
+        width = self.unit.scope.extent(member.bits)
+        is_integer = code == "bool" or code[0] in "iuc"
+        if (
+            width is None
+            or not 0 <= width <= 8 * size
+            or not is_integer
+            or size > 8
+            or self.most < 16
+        ):
+            raise LayoutError(f"{self.spelling} has the bit-field {member.name!r}")
+        if not member.name and alignment > self.alignment:  # machines differ
+            raise LayoutError(f"{self.spelling} has a bit-field without a name")
+        unit = 8 * size
+        if not width or self.bits // unit != (self.bits + width - 1) // unit:
+            self.bits = -(-self.bits // unit) * unit
+        if member.name:
+            offset = self.bits // unit * size
+            self.alignment = max(self.alignment, alignment)
+            self.members.append(Member(member.name, code, offset, self.bits % unit, width))
+        self.bits += width

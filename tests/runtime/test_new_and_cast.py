@@ -1,0 +1,127 @@
+"""Memory of C from Python: `runtime.new` with values, `runtime.cast`, addresses of members."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packer
+import runtime
+
+SOURCE = """
+#include <stdlib.h>
+#include <string.h>
+typedef struct { int type; } event;
+typedef struct { int type; double at[2]; } key_event;
+typedef struct { unsigned n : 8; double x[]; } packet;
+typedef struct { float x __attribute__((aligned(64))); } wide;
+int freed;
+event *next_event(void) { static key_event e = {3, {1, 2.5}}; return (event *)&e; }
+double at(const key_event *e, int i) { return e->at[i]; }
+double sum(const packet *p) {
+  double s = 0;
+  for (unsigned i = 0; i < p->n; i++) s += p->x[i];
+  return s;
+}
+int total(const int *x, int n) { int s = 0; while (n--) s += *x++; return s; }
+void set(int *x) { *x = 9; }
+size_t length(const char *text) { return strlen(text); }
+double *make(int n) { return calloc(n, sizeof(double)); }
+void release(void *p) { freed++, free(p); }
+void sort(void *x, size_t n, int (*order)(const void *a, const void *b)) { qsort(x, n, 4, order); }
+wide *widest(void) { static wide w = {4}; return &w; }
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The library of the source."""
+    functions = {"*": "auto", "make": {"free": "release"}}
+    host = packer.CSourceModule(SOURCE, functions=functions)
+    return runtime.load(packer.export_library(host, tmp_path_factory.mktemp("n") / "n.so"))
+
+
+def test_memory_begins_with_values(model: Any) -> None:
+    """Numbers, items, text, structs in arrays, and a last member of unknown length."""
+    new = runtime.new
+    assert model["total"](new(model, "int", 7), 1) == model["total"](
+        new(model, "int[2]", [3, 4]), 2
+    )
+    assert [list(row) for row in new(model, "short[2][2]", [[1, 2], [3, 4]])] == [[1, 2], [3, 4]]
+    assert model["length"](new(model, "char[8]", "abc")) == 3
+    assert new(model, "event[2]", [(1,), {"type": 2}])[1].type == 2
+    assert model["sum"](new(model, "packet", n=3, x=[1, 2, 4])) == 7.0
+    for name in (
+        "unsigned long int",
+        "long long",
+        "signed char",
+        "_Bool",
+        "long double",
+        "ssize_t",
+    ):
+        assert memoryview(new(model, name)).nbytes in (1, 8, 16)
+    items = new(model, "int[4]", [1, 2, 3, 4])
+    items[1:3] = [7, 8]
+    assert list(items) == [1, 7, 8, 4]
+
+
+def test_a_cast_names_the_type(model: Any) -> None:
+    """Of what a handle or an address points to; the object stays alive with it."""
+    event = model["next_event"]()
+    key = runtime.cast(model, "key_event", event)
+    assert (event.type, key.at[1], model["at"](key, 1)) == (3, 2.5, 2.5)
+    assert runtime.cast(model, "double[2]", key.at.address)[0] == 1.0
+    assert runtime.cast(model, "int", 0) is None
+    x, cast = np.array([3, 1, 2], np.int32), runtime.cast
+    model["sort"](x, 3, lambda a, b: cast(model, "int", a)[0] - cast(model, "int", b)[0])
+    assert x.tolist() == [1, 2, 3]
+    owner = model["make"](2)
+    part = cast(model, "long", owner)
+    del owner
+    gc.collect()
+    assert (part[0], model.globals.freed) == (0, 0)
+    del part
+    gc.collect()
+    assert model.globals.freed == 1
+
+
+def test_a_member_has_an_address(model: Any) -> None:
+    """A function writes through it."""
+    event = runtime.new(model, "event")
+    model["set"](event.pointer("type"))
+    assert event.type == 9
+
+
+@pytest.mark.parametrize(
+    ("run", "error", "text"),
+    [
+        (lambda m: runtime.cast(m, "int", 1.5), TypeError, "expected a handle or an address"),
+        (lambda m: runtime.cast(m, "int", -1), TypeError, "expected a handle or an address"),
+        (lambda m: runtime.cast(m, "evnt", 1), ValueError, "found 'evnt'; near names: 'event'"),
+        (lambda m: runtime.cast(None, "int", 1), TypeError, "expected a loaded library"),
+        (lambda m: runtime.new(m, "int[2]", [1]), ValueError, "expected 2 items, found 1"),
+        (lambda m: runtime.new(m, "int", "x"), TypeError, "expected a value of type i32"),
+        (lambda m: runtime.new(m, "void"), ValueError, "expected a type of known size"),
+        (lambda m: runtime.new(m, "char[2]", "abc"), ValueError, "expected 2 items, found 3"),
+        (lambda m: runtime.new(m, "wide"), ValueError, "aligned to 64 bytes, expected at most 16"),
+        (lambda m: runtime.new(m, "int[9999999999999999]"), ValueError, "expected less than"),
+        (lambda m: m["length"](runtime.new(m, "char[2]", "ab")), TypeError, "expected a str"),
+    ],
+)
+def test_wrong_uses_are_refused(model: Any, run: Any, error: type[Exception], text: str) -> None:
+    """Nothing is read or written."""
+    with pytest.raises(error, match=text):
+        run(model)
+
+
+def test_a_closed_handle_is_not_cast(model: Any, tmp_path: Path) -> None:
+    """Its object is gone."""
+    made = model["make"](1)
+    made.close()
+    with pytest.raises(ValueError, match="cast: expected an open handle"):
+        runtime.cast(model, "int", made)
+    assert model["widest"]().x == 4.0
