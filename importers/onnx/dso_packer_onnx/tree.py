@@ -101,6 +101,7 @@ def _variant(
             for body in bodies_of(node)
         ]
         node.meta[FUNCTIONS] = [body.function for body in made]
+        notes += [body.raises for body in bodies_of(node) if body.raises]
         bodies += made
     notes += use_bits(model, bits)
     choose_layouts(model.graph)
