@@ -167,6 +167,8 @@ class FunctionWriter:
         symbols = symbols_of(extent for shape in shapes for extent in shape)
         self.epochs = epochs_of(self.operators, self.named)
         self.key = [*shapes, *self.named.values(), *(one.name for one in self.operators), *key]
+        flows = [one for one in self.operators if one.flow]  # their names do not say what they give
+        self.key += [(one.defines, *map(shape_of, one.outputs)) for one in flows]
         self.numbers = Numbers(symbols, self._known_names(0), self.key)
         self.all_numbers = [self.numbers]
         self.epoch = 0
