@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from .extent import Extent
     from .operator import Operator
-    from .program import Variant
+    from .variant import Variant
     from .weights import Weights
 
 KEY = MODEL_RECORD
