@@ -53,7 +53,8 @@ class Graph:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.nodes: list[onnx.NodeProto] = []
-        self.constants: list[onnx.TensorProto] = []
+        numbers = {"one": np.float32(1), "quarter": np.float32(0.25)}
+        self.constants = [onnx.numpy_helper.from_array(array, n) for n, array in numbers.items()]
         self.values: dict[str, Shape] = {"x": ("a", "b"), "z": ("b", "3"), "w": ("2", "a")}
         self.inputs = [
             helper.make_tensor_value_info(name, TensorProto.FLOAT, [_extent(e) for e in shape])
@@ -100,12 +101,20 @@ class Graph:
         self.constants.append(onnx.numpy_helper.from_array(array, name))
         return name
 
+    def moved(self, x: str) -> str:
+        """Add a quarter: a Tanh is 1 or almost 1, and both have one integer then."""
+        name = f"m{len(self.nodes)}"
+        self.nodes.append(helper.make_node("Add", [x, "quarter"], [name]))
+        return name
+
     # ---- Operators
 
     def unary(self) -> bool:
         """Take each element."""
         x = self.value()
-        return self.add(self.random.choice(_UNARY), [x], self.values[x])
+        kind = self.random.choice(_UNARY)
+        source = self.moved(x) if kind == "Floor" else x
+        return self.add(kind, [source], self.values[x])
 
     def binary(self) -> bool:
         """Take two values of one shape, or one that broadcasts."""
@@ -242,11 +251,10 @@ class Graph:
     def chosen(self) -> bool:
         """Choose between a value and a number."""
         x = self.value()
+        source = self.moved(x)
         names = [f"b{len(self.nodes)}", f"i{len(self.nodes)}"]
-        self.nodes.append(helper.make_node("Cast", [x], [names[1]], to=TensorProto.INT64))
+        self.nodes.append(helper.make_node("Cast", [source], [names[1]], to=TensorProto.INT64))
         self.nodes.append(helper.make_node("Cast", [names[1]], [names[0]], to=TensorProto.BOOL))
-        if not any(one.name == "one" for one in self.constants):
-            self.constants.append(onnx.numpy_helper.from_array(np.float32(1), "one"))
         return self.add("Where", [names[0], x, "one"], self.values[x])
 
 
