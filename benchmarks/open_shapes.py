@@ -2,14 +2,16 @@
 
 python benchmarks/open_shapes.py [NAME ...]: in the environment of the importer of models, with one
 thread. Calls of libraries and of the peer take turns. Prints, for each model, medians over shapes
-of the ratio of times, the cost of the first call of a shape, the time of both exports, and the
-resident memory of a process after all shapes, beside the library of the largest one.
+of the ratio of times, the cost of the first call of a shape, the time of both exports, the
+resident memory of a process after all shapes, beside the library of the largest one, and the
+processor time of a fresh process with one result, of both.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -32,7 +34,7 @@ import runtime
 from importers.onnx.tests.support.architectures import LARGER, export
 
 NAMES = ("bert", "roberta", "gpt2", "llama", "qwen2")
-NUM_SHAPES, NUM_FIXED, NUM_CALLS = 20, 4, 15
+NUM_SHAPES, NUM_FIXED, NUM_CALLS, NUM_PROCESSES = 20, 4, 15, 7
 _PROCESS = """
 import sys, runtime
 main = runtime.load(sys.argv[1])["main"]
@@ -41,12 +43,22 @@ for inputs in numpy.load(sys.argv[2], allow_pickle=True):
     main(*inputs)
 print(open("/proc/self/smaps_rollup").read())
 """
+_PEER_PROCESS = """
+import sys, onnxruntime, numpy
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = options.inter_op_num_threads = 1
+session = onnxruntime.InferenceSession(sys.argv[1], options)
+names = [one.name for one in session.get_inputs()]
+for inputs in numpy.load(sys.argv[2], allow_pickle=True):
+    session.run(None, dict(zip(names, inputs)))
+"""
 
 
 def main(names: list[str]) -> None:
     """Print a line for each model."""
     warnings.simplefilter("ignore")
-    print("model     of fixed  of ORT (worst)  first call  export, of fixed  memory, of fixed")
+    head = "model     of fixed  of ORT (worst)  first call  export, of fixed  memory, of fixed"
+    print(f"{head}  process, of ORT")
     for name in names or NAMES:
         with TemporaryDirectory(prefix="open-shapes-") as folder:
             print(compare(name, Path(folder)), flush=True)
@@ -94,6 +106,7 @@ def compare(name: str, folder: Path) -> str:
         f"{name:9} {median(of_fixed):8.2f}  {median(of_ort):6.2f} ({max(of_ort):.2f})"
         f"  {1e3 * median(first):7.2f} ms  {median(exports):16.2f}"
         f"  {after_all / of_largest:16.2f}"
+        f"  {of_process(folder / 'open.so', path, inputs(session, shapes[0])):15.2f}"
     )
 
 
@@ -119,13 +132,31 @@ def inputs(session: Any, shape: tuple[int, int]) -> dict[str, np.ndarray]:
 
 def resident(file: Path, calls: list[dict[str, np.ndarray]]) -> int:
     """Return the resident kB of a process after calls of a library (proc(5), smaps_rollup)."""
+    return int(launched(_PROCESS, file, calls).split("Rss:")[1].split()[0])
+
+
+def of_process(library: Path, model: Path, call: dict[str, np.ndarray]) -> float:
+    """Return the processor time of a process with one result, as a part of the peer's."""
+    times: list[list[float]] = [[], []]
+    for _ in range(NUM_PROCESSES):
+        for program, file, of_program in zip(
+            (_PROCESS, _PEER_PROCESS), (library, model), times, strict=True
+        ):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            launched(program, file, [call])
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            of_program.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    return min(times[0]) / min(times[1])
+
+
+def launched(program: str, file: Path, calls: list[dict[str, np.ndarray]]) -> str:
+    """Run a process that calls a model; return what it prints."""
     with TemporaryDirectory() as folder:
         arrays = np.empty(len(calls), object)
         arrays[:] = [tuple(call.values()) for call in calls]
         np.save(f"{folder}/calls.npy", arrays, allow_pickle=True)
-        command = [sys.executable, "-c", _PROCESS, str(file), f"{folder}/calls.npy"]
-        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return int(text.split("Rss:")[1].split()[0])
+        command = [sys.executable, "-P", "-c", program, str(file), f"{folder}/calls.npy"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def turns(*calls: Callable[[], Any]) -> list[float]:
