@@ -4,14 +4,13 @@ python benchmarks/open_shapes.py [NAME ...]: in the environment of the importer 
 thread. Calls of libraries and of the peer take turns. Prints, for each model, medians over shapes
 of the ratio of times, the cost of the first call of a shape, the time of both exports, the
 resident memory of a process after all shapes, beside the library of the largest one, and the
-processor time of a fresh process with one result, of both.
+processor time of a fresh process until its first result, less a later call, beside the peer's.
 """
 
 from __future__ import annotations
 
 import io
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -43,15 +42,35 @@ for inputs in numpy.load(sys.argv[2], allow_pickle=True):
     main(*inputs)
 print(open("/proc/self/smaps_rollup").read())
 """
-_PEER_PROCESS = """
-import sys, onnxruntime, numpy
+# Programs of fresh processes, without numpy where it is not needed; argv is the model, the int64
+# numbers of all inputs, and their shape. They print their processor time less that of both calls.
+_END = """
+import time
+call()
+start = time.process_time()
+call()
+end = time.process_time()
+print(end - 2 * (end - start))
+"""
+_OURS = f"""
+import sys, runtime
+shape = tuple(map(int, sys.argv[3].split("x")))
+data = memoryview(open(sys.argv[2], "rb").read())
+count = 8 * shape[0] * shape[1]
+given = [data[at : at + count].cast("q", shape) for at in range(0, len(data), count)]
+main = runtime.load(sys.argv[1])["main"]
+call = lambda: main(*given)
+{_END}"""
+_PEERS = f"""
+import sys, numpy, onnxruntime
+shape = tuple(map(int, sys.argv[3].split("x")))
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = options.inter_op_num_threads = 1
 session = onnxruntime.InferenceSession(sys.argv[1], options)
-names = [one.name for one in session.get_inputs()]
-for inputs in numpy.load(sys.argv[2], allow_pickle=True):
-    session.run(None, dict(zip(names, inputs)))
-"""
+given = numpy.fromfile(sys.argv[2], "i8").reshape(-1, *shape)
+named = {{one.name: array for one, array in zip(session.get_inputs(), given)}}
+call = lambda: session.run(None, named)
+{_END}"""
 
 
 def main(names: list[str]) -> None:
@@ -132,31 +151,31 @@ def inputs(session: Any, shape: tuple[int, int]) -> dict[str, np.ndarray]:
 
 def resident(file: Path, calls: list[dict[str, np.ndarray]]) -> int:
     """Return the resident kB of a process after calls of a library (proc(5), smaps_rollup)."""
-    return int(launched(_PROCESS, file, calls).split("Rss:")[1].split()[0])
-
-
-def of_process(library: Path, model: Path, call: dict[str, np.ndarray]) -> float:
-    """Return the processor time of a process with one result, as a part of the peer's."""
-    times: list[list[float]] = [[], []]
-    for _ in range(NUM_PROCESSES):
-        for program, file, of_program in zip(
-            (_PROCESS, _PEER_PROCESS), (library, model), times, strict=True
-        ):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            launched(program, file, [call])
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            of_program.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
-    return min(times[0]) / min(times[1])
-
-
-def launched(program: str, file: Path, calls: list[dict[str, np.ndarray]]) -> str:
-    """Run a process that calls a model; return what it prints."""
     with TemporaryDirectory() as folder:
         arrays = np.empty(len(calls), object)
         arrays[:] = [tuple(call.values()) for call in calls]
         np.save(f"{folder}/calls.npy", arrays, allow_pickle=True)
-        command = [sys.executable, "-P", "-c", program, str(file), f"{folder}/calls.npy"]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        text = launched(_PROCESS, file, f"{folder}/calls.npy")
+    return int(text.split("Rss:")[1].split()[0])
+
+
+def of_process(library: Path, model: Path, call: dict[str, np.ndarray]) -> float:
+    """Return the processor time of a process until a result, as a part of the peer's."""
+    file = library.with_suffix(".inputs")
+    file.write_bytes(b"".join(array.tobytes() for array in call.values()))
+    shape = "x".join(map(str, next(iter(call.values())).shape))
+    pairs = [(_OURS, library), (_PEERS, model)]
+    times: list[list[float]] = [[] for _ in pairs]
+    for _ in range(NUM_PROCESSES):
+        for (program, path), of_program in zip(pairs, times, strict=True):
+            of_program.append(float(launched(program, path, file, shape)))
+    return min(times[0]) / min(times[1])
+
+
+def launched(program: str, *arguments: object) -> str:
+    """Run a process of Python; return what it prints."""
+    command = [sys.executable, "-P", "-c", program, *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def turns(*calls: Callable[[], Any]) -> list[float]:
