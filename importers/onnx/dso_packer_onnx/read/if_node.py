@@ -38,7 +38,8 @@ def put_branch(node: ir.Node, passes: Passes) -> ir.Node | None:
     assert graph is not None
     of_ranks = [i for i, results in enumerate(pairs) if _ranks_differ(*results)]
     values = [node.outputs[index] for index in of_ranks]
-    passes.forget(values)  # an exporter declares what one branch gives
+    if values:
+        passes.forget(values)  # an exporter declares what one branch gives
     if values and are_read(graph, values):
         if is_too_deep(node):
             raise _too_deep(node, passes, *pairs[of_ranks[0]])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # In `ir.Node.meta` of an If: how many nodes moved last, and how many moves made its graph.
 MOVED, _DEPTH = "moved", "depth"
-MOST_DEPTH = 6  # each move doubles what follows
+MOST_DEPTH = 4  # each move doubles what follows
 BRANCHES = ("then_branch", "else_branch")
 
 
@@ -41,7 +41,7 @@ def move_readers(node: ir.Node, values: Collection[ir.Value]) -> None:
     count = 2 * node.meta.get(MOVED, 0) or 1
     moved = _readers(node, values, after, count)
     following = after[after.index(moved[-1]) + 1 :]
-    left = [one for one in after if one not in {*moved}]
+    left = {*after} - {*moved}
     read = {value for one in left for value in values_read(one)} | {*graph.outputs}
     made = [value for one in (node, *moved) for value in one.outputs]
     results = [value for value in made if value in read]
