@@ -134,6 +134,8 @@ CASES = {
     "TopK": Case("TopK", [(64, 1000)], [np.array([10])], {}, (1, 7)),
     "TopK of all": Case("TopK", [(64, 1000)], [np.array([1000])], {}, (1, 7)),
     "TopK of many": Case("TopK", [(1, 20000)], [np.array([4000])], {}, (1, 7)),
+    "TopK of a long axis": Case("TopK", [(1, 200000)], [np.array([10])], {}, (1, 7)),
+    "TopK of many, long axis": Case("TopK", [(1, 200000)], [np.array([1000])], {}, (1, 7)),
     "ArgMax": Case("ArgMax", [(256, 1000)], [], {"axis": 1}, (7,)),
     "Gather": Case("Gather", [(1000, 512)], [np.arange(0, 999, 3)]),
     "ScatterND": Case("ScatterND", [(1000, 512)], [np.arange(0, 999, 3)[:, None], (333, 512)]),

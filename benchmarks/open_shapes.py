@@ -2,8 +2,9 @@
 
 python benchmarks/open_shapes.py [NAME ...]: in the environment of the importer of models, with one
 thread. Calls of libraries and of the peer take turns. Prints, for each model, medians over shapes
-of the ratio of times, the cost of the first call of a shape, the time of both exports, and the
-resident memory of a process after all shapes, beside the library of the largest one.
+of the ratio of times, the cost of the first call of a shape, the time of both exports, the
+resident memory of a process after all shapes, beside the library of the largest one, and the
+processor time of a fresh process until its first result, less a later call, beside the peer's.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ import runtime
 from importers.onnx.tests.support.architectures import LARGER, export
 
 NAMES = ("bert", "roberta", "gpt2", "llama", "qwen2")
-NUM_SHAPES, NUM_FIXED, NUM_CALLS = 20, 4, 15
+NUM_SHAPES, NUM_FIXED, NUM_CALLS, NUM_PROCESSES = 20, 4, 15, 7
 _PROCESS = """
 import sys, runtime
 main = runtime.load(sys.argv[1])["main"]
@@ -41,12 +42,42 @@ for inputs in numpy.load(sys.argv[2], allow_pickle=True):
     main(*inputs)
 print(open("/proc/self/smaps_rollup").read())
 """
+# Programs of fresh processes, without numpy where it is not needed; argv is the model, the int64
+# numbers of all inputs, and their shape. They print their processor time less that of both calls.
+_END = """
+import time
+call()
+start = time.process_time()
+call()
+end = time.process_time()
+print(end - 2 * (end - start))
+"""
+_OURS = f"""
+import sys, runtime
+shape = tuple(map(int, sys.argv[3].split("x")))
+data = memoryview(open(sys.argv[2], "rb").read())
+count = 8 * shape[0] * shape[1]
+given = [data[at : at + count].cast("q", shape) for at in range(0, len(data), count)]
+main = runtime.load(sys.argv[1])["main"]
+call = lambda: main(*given)
+{_END}"""
+_PEERS = f"""
+import sys, numpy, onnxruntime
+shape = tuple(map(int, sys.argv[3].split("x")))
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = options.inter_op_num_threads = 1
+session = onnxruntime.InferenceSession(sys.argv[1], options)
+given = numpy.fromfile(sys.argv[2], "i8").reshape(-1, *shape)
+named = {{one.name: array for one, array in zip(session.get_inputs(), given)}}
+call = lambda: session.run(None, named)
+{_END}"""
 
 
 def main(names: list[str]) -> None:
     """Print a line for each model."""
     warnings.simplefilter("ignore")
-    print("model     of fixed  of ORT (worst)  first call  export, of fixed  memory, of fixed")
+    head = "model     of fixed  of ORT (worst)  first call  export, of fixed  memory, of fixed"
+    print(f"{head}  process, of ORT")
     for name in names or NAMES:
         with TemporaryDirectory(prefix="open-shapes-") as folder:
             print(compare(name, Path(folder)), flush=True)
@@ -94,6 +125,7 @@ def compare(name: str, folder: Path) -> str:
         f"{name:9} {median(of_fixed):8.2f}  {median(of_ort):6.2f} ({max(of_ort):.2f})"
         f"  {1e3 * median(first):7.2f} ms  {median(exports):16.2f}"
         f"  {after_all / of_largest:16.2f}"
+        f"  {of_process(folder / 'open.so', path, inputs(session, shapes[0])):15.2f}"
     )
 
 
@@ -123,9 +155,27 @@ def resident(file: Path, calls: list[dict[str, np.ndarray]]) -> int:
         arrays = np.empty(len(calls), object)
         arrays[:] = [tuple(call.values()) for call in calls]
         np.save(f"{folder}/calls.npy", arrays, allow_pickle=True)
-        command = [sys.executable, "-c", _PROCESS, str(file), f"{folder}/calls.npy"]
-        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        text = launched(_PROCESS, file, f"{folder}/calls.npy")
     return int(text.split("Rss:")[1].split()[0])
+
+
+def of_process(library: Path, model: Path, call: dict[str, np.ndarray]) -> float:
+    """Return the processor time of a process until a result, as a part of the peer's."""
+    file = library.with_suffix(".inputs")
+    file.write_bytes(b"".join(array.tobytes() for array in call.values()))
+    shape = "x".join(map(str, next(iter(call.values())).shape))
+    pairs = [(_OURS, library), (_PEERS, model)]
+    times: list[list[float]] = [[] for _ in pairs]
+    for _ in range(NUM_PROCESSES):
+        for (program, path), of_program in zip(pairs, times, strict=True):
+            of_program.append(float(launched(program, path, file, shape)))
+    return min(times[0]) / min(times[1])
+
+
+def launched(program: str, *arguments: object) -> str:
+    """Run a process of Python; return what it prints."""
+    command = [sys.executable, "-P", "-c", program, *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def turns(*calls: Callable[[], Any]) -> list[float]:

@@ -31,6 +31,7 @@ from .host import COPY
 from .operator import shape_of
 from .read.objects import object_of
 from .sequence_code import write_call
+from .shape_codes import EQUAL, EQUAL_TO_SLOT, SLOT, STORE
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from .program import FunctionWriter
 
 _BYTES, _INT64, _BOOL = DataType(1, 8), DataType(0, 64), DataType(6, 8)
-_EQUAL, _STORE, _ANY, _EQUAL_TO_SLOT = 0, 1, 2, 3
-_SLOT = 1
 _ROOM = 64  # bytes for the first rows
 _ITEM = "vm.builtin.tuple_getitem"
 _COPY_VALUE = "vm.builtin.copy"
@@ -97,7 +96,7 @@ def _learn(writer: FunctionWriter, operator: Operator, results: Sequence[Registe
         for extent in shape_of(value):
             if isinstance(extent, str) and extent in operator.defines and extent not in new:
                 new[extent] = writer.new_slot(in_c(extent))
-                pairs += [_STORE, new[extent]]
+                pairs += [STORE, new[extent]]
             else:
                 pairs += _expected(writer, extent)
         writer.match(register, value, pairs)
@@ -108,8 +107,8 @@ def _learn(writer: FunctionWriter, operator: Operator, results: Sequence[Registe
 
 def _expected(writer: FunctionWriter, extent: Extent) -> list[int]:
     if isinstance(extent, int):
-        return [_EQUAL, extent]
-    return [_EQUAL_TO_SLOT, writer.slot(in_c(extent))]
+        return [EQUAL, extent]
+    return [EQUAL_TO_SLOT, writer.slot(in_c(extent))]
 
 
 class _Rows:
@@ -124,19 +123,19 @@ class _Rows:
         self.bytes_slot = writer.new_slot(f"bytes of {value.name}")
         self.first: list[int] = []  # pairs for the row of the first round, and of later ones
         self.later: list[int] = []
-        self.made: list[int] = [_SLOT, self.rounds_slot]
+        self.made: list[int] = [SLOT, self.rounds_slot]
         for axis, extent in enumerate(shape_of(value)[1:]):
             if isinstance(extent, int):
-                self.first += [_EQUAL, extent]
-                self.later += [_EQUAL, extent]
+                self.first += [EQUAL, extent]
+                self.later += [EQUAL, extent]
                 self.made += [0, extent]
             else:
                 is_new = extent in defines
                 key = f"axis {axis} of {value.name}" if is_new else in_c(extent)
                 slot = writer.new_slot(key) if is_new else writer.slot(key)
-                self.first += [_STORE if is_new else _EQUAL_TO_SLOT, slot]
-                self.later += [_EQUAL_TO_SLOT, slot]
-                self.made += [_SLOT, slot]
+                self.first += [STORE if is_new else EQUAL_TO_SLOT, slot]
+                self.later += [EQUAL_TO_SLOT, slot]
+                self.made += [SLOT, slot]
 
     def append(self, row: Register, round_: Register) -> None:
         """Write the end of a round."""

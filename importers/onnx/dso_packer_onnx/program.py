@@ -7,22 +7,25 @@ of the machine's shape heap. The file is long: all parts of a function share slo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from packer.relax import MACHINE, NOTHING, DataType, Program
 
-from .choice import ShapeChoice, input_text
+from .choice import ShapeChoice
 from .dtypes import data_type, dtype_name
-from .extent import Extent, in_c, parameter, step_of, symbols_of
+from .extent import Extent, in_c, parameter, symbols_of
 from .flow_code import write_flow
 from .flow_helpers import NBYTES, NUMBER, flow_module, is_flow_helper
 from .host import COPY, Numbers, helper_module
+from .inputs import check_extents, check_inputs
 from .operator import shape_of, stored_shape
 from .plan import epoch_of, epochs_of, nbytes_of, plan_memory
 from .read.objects import object_of
+from .shape_codes import FIXED, SLOT, STORE
 from .state.code import StateWriter
+from .variant import function_names
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -31,56 +34,10 @@ if TYPE_CHECKING:
 
     from .operator import Operator, Shape
     from .plan import Place, Plan
-    from .read.equations import Conditions
-    from .state import State
+    from .variant import Variant
 
 _BYTES = DataType(1, 8)
-# The codes of vm.builtin.match_shape and make_shape (TVM, builtin.h).
-_EQUAL, _STORE, _ANY, _EQUAL_TO_SLOT = 0, 1, 2, 3
-_NUMBER, _SLOT = 0, 1
 _SLOTS = 256
-
-
-class Body(NamedTuple):
-    """A graph that nodes of another one run, as a function of the program."""
-
-    function: str
-    variant: Variant
-
-
-class Variant(NamedTuple):
-    """A model with one set of input shapes: its inputs and outputs, and the calls in order."""
-
-    graph: ir.Graph
-    operators: Sequence[Operator]
-    conditions: Conditions
-    named: Mapping[str, Extent] = {}  # the expressions of extents that have names (named.py)
-    states: Sequence[State] = ()  # inputs and outputs that a session keeps
-    bodies: Sequence[Body] = ()  # what its nodes run: branches, and the rounds of loops
-
-    @property
-    def arguments(self) -> list[ir.Value]:
-        """The inputs that are not state."""
-        states = {state.input for state in self.states}
-        return [value for value in self.graph.inputs if value.name not in states]
-
-    @property
-    def results(self) -> list[ir.Value]:
-        """The outputs that are not state."""
-        states = {state.output for state in self.states}
-        return [value for value in self.graph.outputs if value.name not in states]
-
-
-def with_bodies(variant: Variant) -> Iterator[Variant]:
-    """Yield a variant and its bodies, and theirs."""
-    yield variant
-    for body in variant.bodies:
-        yield from with_bodies(body.variant)
-
-
-def all_operators(variant: Variant) -> list[Operator]:
-    """Return the operators of a variant and of its bodies."""
-    return [operator for one in with_bodies(variant) for operator in one.operators]
 
 
 def make_program(
@@ -140,11 +97,6 @@ def _write(
     return [writer, *(one for made in bodies for one in made)]
 
 
-def function_names(name: str, count: int) -> list[str]:
-    """Return the function of each variant of a program."""
-    return [name] if count == 1 else [f"{name}_{index}" for index in range(1, count + 1)]
-
-
 class FunctionWriter:
     """Writes the function of one variant."""
 
@@ -167,6 +119,8 @@ class FunctionWriter:
         symbols = symbols_of(extent for shape in shapes for extent in shape)
         self.epochs = epochs_of(self.operators, self.named)
         self.key = [*shapes, *self.named.values(), *(one.name for one in self.operators), *key]
+        flows = [one for one in self.operators if one.flow]  # their names do not say what they give
+        self.key += [(one.defines, *map(shape_of, one.outputs)) for one in flows]
         self.numbers = Numbers(symbols, self._known_names(0), self.key)
         self.all_numbers = [self.numbers]
         self.epoch = 0
@@ -182,7 +136,7 @@ class FunctionWriter:
         self.states = StateWriter(self.code, variant)
 
     def write(self) -> None:
-        self._check_inputs()
+        check_inputs(self)
         self.states.open(self._state, self.values)
         self._allocate_storages()
         self.direct = self._direct_outputs()
@@ -202,78 +156,9 @@ class FunctionWriter:
         else:
             self.code.ret(results[0])
 
-    # ---- inputs
+    # ---- extents
 
-    def _check_inputs(self) -> None:
-        """Check number, dtype and shape of each argument, and learn the open extents."""
-        if self.numbers.symbols or self.epochs or any(one.flow for one in self.operators):
-            self.heap = self.code.call("vm.builtin.alloc_shape_heap", MACHINE, self._most_slots())
-        heap = NOTHING if self.heap is None else self.heap
-        later = []
-        plain = {extent for value in self.graph.inputs for extent in shape_of(value)}
-        steps: dict[str, tuple[int, int, int]] = {}  # the slot of a*s + b by s, a and b
-        for value in self.variant.arguments:
-            if object_of(value):
-                continue  # each use checks the tensors
-            register, shape = self.values[value], shape_of(value)
-            context = f"{self.code.name}: {input_text(value)} "
-            self.code.run(
-                "vm.builtin.check_tensor_info", register, len(shape), data_type(value), context
-            )
-            pairs: list[int] = []
-            for extent in shape:
-                if isinstance(extent, int):
-                    pairs += [_EQUAL, extent]
-                elif extent not in self.numbers.symbols:
-                    step = step_of(extent)
-                    if step is None or step[0] in plain or step[0] in steps:
-                        pairs += [_ANY, 0]
-                    else:
-                        slot = self.new_slot(f"found {extent}")
-                        steps[step[0]] = slot, *step[1:]
-                        pairs += [_STORE, slot]
-                elif (code := in_c(extent)) in self.slots:
-                    pairs += [_EQUAL_TO_SLOT, self.slots[code]]
-                else:
-                    pairs += [_STORE, self.new_slot(code)]
-            self.code.run("vm.builtin.match_shape", register, heap, len(shape), *pairs, context)
-            if any(isinstance(one, str) and one not in self.numbers.symbols for one in shape):
-                later.append((register, shape, context))
-        for symbol, number in self.states.extents(self.numbers.symbols, self.slots):
-            self.store(number, self.new_slot(in_c(symbol)), f"{symbol} ")
-        for symbol, (slot, factor, rest) in steps.items():
-            self.numbers.has_steps = True
-            given = self.code.call(self.numbers.step_name, self.slot_value(slot), factor, rest)
-            self.store(given, self.new_slot(in_c(symbol)), f"{symbol} ")
-        for symbol in self.numbers.symbols:
-            slot = self.slots[in_c(symbol)]
-            made = self.code.call("vm.builtin.make_prim_value", heap, _SLOT, slot)
-            self.symbols[symbol] = self.calculated[in_c(symbol)] = made
-        for register, shape, context in later:
-            pairs = []
-            for extent in shape:
-                is_checked = isinstance(extent, int) or extent in self.numbers.symbols
-                slot = 0 if is_checked else self.slot(in_c(extent))
-                pairs += [_ANY, 0] if is_checked else [_EQUAL_TO_SLOT, slot]
-            self.code.run("vm.builtin.match_shape", register, heap, len(shape), *pairs, context)
-        if self.numbers.symbols:
-            self._check_extents(self.plan.open_nbytes)
-
-    def _check_extents(self, nbytes: str) -> None:
-        """Check what is known of the extents since the last epoch began."""
-        written = [value for operator in self.operators for value in operator.outputs]
-        extents = [extent for value in written for extent in shape_of(value)]
-        extents += self.named.values()
-        outputs = [value for value in self.graph.outputs if self._is_new(shape_of(value))]
-        whole = (nbytes or "0", *(in_c(nbytes_of(value)) for value in outputs))
-        conditions = self.conditions._replace(
-            equations=tuple(one for one in self.conditions.equations if self._is_new(one[:2]))
-        )
-        new = [extent for extent in extents if self._is_new([extent])]
-        self.numbers.check(self.code.name, conditions, " + ".join(whole), new)
-        self.code.run(self.numbers.check_name, *self.symbols.values())
-
-    def _is_new(self, extents: Sequence[Extent]) -> bool:
+    def is_new(self, extents: Sequence[Extent]) -> bool:
         """Return True if the extents are known since the last epoch began, and not before."""
         return epoch_of(extents, self.epochs) == self.epoch
 
@@ -286,7 +171,7 @@ class FunctionWriter:
         self.numbers = Numbers([*self.symbols], self._known_names(self.epoch), key)
         self.all_numbers.append(self.numbers)
         nbytes = self.plan.born_nbytes.get(self.epoch, "")
-        self._check_extents(nbytes)
+        check_extents(self, nbytes)
         if nbytes:
             self.storages[True, self.epoch] = self._storage(self._bytes(nbytes))
 
@@ -294,7 +179,7 @@ class FunctionWriter:
         """Return the expressions of named extents that are known in an epoch."""
         return {key: one for key, one in self.named.items() if self.epochs.get(key, 0) <= epoch}
 
-    def _most_slots(self) -> int:
+    def most_slots(self) -> int:
         """Return how many slots of the heap suffice; equal models keep the number."""
         values = [*self.graph.inputs, *(v for one in self.operators for v in one.outputs)]
         extents = {e for v in values for e in (*shape_of(v), *stored_shape(v))}
@@ -326,13 +211,13 @@ class FunctionWriter:
     def slot_value(self, slot: int) -> Register:
         """Return the number of a slot."""
         heap = NOTHING if self.heap is None else self.heap
-        return self.code.call("vm.builtin.make_prim_value", heap, _SLOT, slot)
+        return self.code.call("vm.builtin.make_prim_value", heap, SLOT, slot)
 
     def store(self, number: Register, slot: int, what: str = "") -> None:
         """Store a number in a slot."""
         assert self.heap is not None
         context = f"{self.code.name}: {what}"
-        self.code.run("vm.builtin.match_prim_value", number, self.heap, _STORE, slot, context)
+        self.code.run("vm.builtin.match_prim_value", number, self.heap, STORE, slot, context)
 
     def match(self, register: Register, value: ir.Value, pairs: Sequence[int]) -> None:
         """Match the shape of a tensor with pairs of a code and an operand."""
@@ -361,15 +246,15 @@ class FunctionWriter:
             pairs: list[int] = []
             for extent in shape:
                 if isinstance(extent, int):
-                    pairs += [_NUMBER, extent]
+                    pairs += [FIXED, extent]
                 else:
-                    pairs += [_SLOT, self.slot(in_c(extent))]
+                    pairs += [SLOT, self.slot(in_c(extent))]
             self.shapes[shape] = self.made_shape(pairs)
         return self.shapes[shape]
 
     def _bytes(self, code: str) -> Register:
         """Return the shape of so many bytes."""
-        return self.made_shape([_SLOT, self.slot(code)])
+        return self.made_shape([SLOT, self.slot(code)])
 
     def made_shape(self, pairs: list[int]) -> Register:
         assert self.heap is not None
@@ -390,12 +275,12 @@ class FunctionWriter:
     def bytes_of(self, nbytes: Register, slot: int) -> Register:
         """Allocate so many bytes; the slot is for their number."""
         self.store(nbytes, slot)
-        return self.tensor_in(nbytes, slot, self.made_shape([_SLOT, slot]), _BYTES)
+        return self.tensor_in(nbytes, slot, self.made_shape([SLOT, slot]), _BYTES)
 
     def tensor_in(self, nbytes: Register, slot: int, shape: Register, dtype: DataType) -> Register:
         """Allocate a tensor in so many bytes; the slot is for their number."""
         self.store(nbytes, slot)
-        storage = self._storage(self.made_shape([_SLOT, slot]))
+        storage = self._storage(self.made_shape([SLOT, slot]))
         tensor = self.code.call("vm.builtin.alloc_tensor", storage, 0, shape, dtype)
         self.code.release(storage)
         return tensor

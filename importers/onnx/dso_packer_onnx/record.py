@@ -2,8 +2,9 @@
 
 version     1
 inputs, outputs     [{"name", "dtype", "shape", "most"?}]; an open extent is its expression, and
-            most has the greatest values of extents by name; the dtype of a sequence or optional is
-            seq(float32), optional(float32), or optional(seq(float32))
+            most has the greatest values of extents by name; the shape ["..."] is of any rank; the
+            dtype of a sequence or optional is seq(float32), optional(float32), or
+            optional(seq(float32))
 variants    of a model for several sets of shapes: [{"function", "inputs", "outputs"}]
 states      [{"input", "output", "appended"}]: what a session keeps, which is neither in inputs nor
             in outputs; values has both
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from .extent import Extent
     from .operator import Operator
-    from .program import Variant
+    from .variant import Variant
     from .weights import Weights
 
 KEY = MODEL_RECORD
@@ -109,7 +110,10 @@ def _type(value: ir.Value, named: Mapping[str, Extent]) -> dict[str, Any]:
         named.get(extent, extent) if isinstance(extent, str) else extent
         for extent in shape_of(value)
     ]
-    return {"dtype": str(object_of(value) or dtype_name(value)), "shape": shape}
+    known = object_of(value)
+    if known is not None and known.is_any_rank:
+        shape = ["..."]
+    return {"dtype": str(known or dtype_name(value)), "shape": shape}
 
 
 def _value(value: ir.Value, named: Mapping[str, Extent]) -> dict[str, Any]:

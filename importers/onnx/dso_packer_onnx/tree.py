@@ -17,13 +17,14 @@ from .lower.flow import FUNCTIONS
 from .lower.nodes import in_order, lower_nodes
 from .named import name_extents
 from .plain_loops import plain_loops_note
-from .program import Body, Variant, all_operators, function_names, make_program, with_bodies
+from .program import make_program
 from .read import bodies_of, conditions_of, fix_inputs, read_model, take_extents, with_shapes
 from .read.objects import object_of
 from .record import KEY, graph_record
 from .rewrite import rewrite
 from .rewrite.attention_past import concat_past
 from .state import append_in_place, find_pairs, name_totals
+from .variant import Body, Variant, all_operators, function_names, with_bodies
 from .weights import Weights
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def _variant(
             for body in bodies_of(node)
         ]
         node.meta[FUNCTIONS] = [body.function for body in made]
+        notes += [body.raises for body in bodies_of(node) if body.raises]
         bodies += made
     notes += use_bits(model, bits)
     choose_layouts(model.graph)

@@ -114,7 +114,7 @@ def imported(name: str) -> tuple[VMExecutable, list[Any]]:
     values: dict[str, np.ndarray] = {}
     while True:
         try:
-            module = packer.from_onnx(path, input_values=values)
+            module = packer.from_onnx(path, input_values=values, state={})
         except PackerError as error:
             advice = re.search(r"; give (.*), which decides it, by input_values", str(error))
             if not advice:

@@ -1,13 +1,12 @@
 """Random graphs of nested branches, loops and sequences, beside ONNX's reference evaluator.
 
-random_flow.py [--count N] [--seed N] [--first N]: graph number i of a seed is always the same. All
-numbers are small multiples of a power of 2, so both results are equal to the last bit.
+random_flow.py [--count N] [--seed N] [--first N] [--jobs N]: graph number i of a seed is always the
+same. All numbers are small multiples of a power of 2, so both results are equal to the last bit.
 """
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -15,13 +14,10 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-import packer
-import runtime
-
-if __name__ == "__main__":
-    from random_graphs import run
+if __package__:
+    from .random_graphs import Kind, Main
 else:
-    from .random_graphs import run
+    from random_graphs import Kind, Main
 
 MOST_DEPTH, MOST_LENGTH = 3, 12
 SIZES = (0, 1, 2, 5, 9)
@@ -182,10 +178,8 @@ def make(seed: int, number: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
 
 
-def check(model: onnx.ModelProto, folder: Path) -> str:
+def check(model: onnx.ModelProto, main: Main) -> str:
     """Compare a model for each pair of lengths; return what differs."""
-    made = packer.from_onnx(model, options=["-O1"])
-    main = runtime.load(packer.export_library(made, folder / "m.so", build=packer.Build(cpu=())))
     reference = ReferenceEvaluator(model)
     for size in SIZES:
         random = np.random.default_rng(size)
@@ -193,7 +187,7 @@ def check(model: onnx.ModelProto, folder: Path) -> str:
             name: (random.integers(-4, 5, length) / 2).astype(np.float32)
             for name, length in (("x", size), ("z", 9 - size))
         }
-        expected, found = reference.run(None, given), main["main"](*given.values())
+        expected, found = reference.run(None, given), main(*given.values())
         for one, wanted in zip(found, expected, strict=True):
             if not np.array_equal(one.numpy(), np.asarray(wanted)):
                 return (
@@ -203,4 +197,4 @@ def check(model: onnx.ModelProto, folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(run(make, check, 37, __doc__))
+    sys.exit(Kind(make, check).run(37, __doc__))

@@ -1,20 +1,26 @@
 """Random graphs of 30 operators with open axes, beside ONNX's reference evaluator.
 
-random_graphs.py [--count N] [--seed N] [--first N]: graph number i of a seed is always the same.
+random_graphs.py [--count N] [--seed N] [--first N] [--jobs N]: graph number i of a seed is always
+the same.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import multiprocessing
+import os
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, redirect_stderr
+from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -25,6 +31,13 @@ from onnx.reference import ReferenceEvaluator
 import packer
 import runtime
 
+if __package__:
+    from .support.together import mains_of
+else:
+    from support.together import mains_of
+
+Main = Callable[..., Any]
+_TOGETHER, _TASKS = 50, 20  # graphs in one library, libraries of one process
 NUM_NODES, MOST_RANK, MOST_AXES = 30, 4, 5
 SHAPES = ((3, 5), (1, 1), (2, 7), (6, 2), (4, 4))
 _UNARY = ("Abs", "Neg", "Relu", "Sigmoid", "Tanh", "Floor", "Erf", "Sin", "Round", "Softplus")
@@ -40,7 +53,8 @@ class Graph:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.nodes: list[onnx.NodeProto] = []
-        self.constants: list[onnx.TensorProto] = []
+        numbers = {"one": np.float32(1), "quarter": np.float32(0.25)}
+        self.constants = [onnx.numpy_helper.from_array(array, n) for n, array in numbers.items()]
         self.values: dict[str, Shape] = {"x": ("a", "b"), "z": ("b", "3"), "w": ("2", "a")}
         self.inputs = [
             helper.make_tensor_value_info(name, TensorProto.FLOAT, [_extent(e) for e in shape])
@@ -87,12 +101,20 @@ class Graph:
         self.constants.append(onnx.numpy_helper.from_array(array, name))
         return name
 
+    def moved(self, x: str) -> str:
+        """Add a quarter: a Tanh is 1 or almost 1, and both have one integer then."""
+        name = f"m{len(self.nodes)}"
+        self.nodes.append(helper.make_node("Add", [x, "quarter"], [name]))
+        return name
+
     # ---- Operators
 
     def unary(self) -> bool:
         """Take each element."""
         x = self.value()
-        return self.add(self.random.choice(_UNARY), [x], self.values[x])
+        kind = self.random.choice(_UNARY)
+        source = self.moved(x) if kind == "Floor" else x
+        return self.add(kind, [source], self.values[x])
 
     def binary(self) -> bool:
         """Take two values of one shape, or one that broadcasts."""
@@ -229,11 +251,10 @@ class Graph:
     def chosen(self) -> bool:
         """Choose between a value and a number."""
         x = self.value()
+        source = self.moved(x)
         names = [f"b{len(self.nodes)}", f"i{len(self.nodes)}"]
-        self.nodes.append(helper.make_node("Cast", [x], [names[1]], to=TensorProto.INT64))
+        self.nodes.append(helper.make_node("Cast", [source], [names[1]], to=TensorProto.INT64))
         self.nodes.append(helper.make_node("Cast", [names[1]], [names[0]], to=TensorProto.BOOL))
-        if not any(one.name == "one" for one in self.constants):
-            self.constants.append(onnx.numpy_helper.from_array(np.float32(1), "one"))
         return self.add("Where", [names[0], x, "one"], self.values[x])
 
 
@@ -256,11 +277,8 @@ def make(seed: int, number: int) -> onnx.ModelProto:
     return graph.model()
 
 
-def check(model: onnx.ModelProto, folder: Path) -> str:
+def check(model: onnx.ModelProto, main: Main) -> str:
     """Compare a model for each shape; return what differs."""
-    made = packer.from_onnx(model, options=["-O1"])
-    library = packer.export_library(made, folder / "m.so", build=packer.Build(cpu=()))
-    main = runtime.load(library)["main"]
     reference = ReferenceEvaluator(model)
     for a, b in SHAPES:
         random = np.random.default_rng(a * 10 + b)
@@ -285,34 +303,64 @@ def _is_near(found: Sequence[runtime.Tensor], expected: Sequence[np.ndarray]) ->
     )
 
 
-def run(
-    make: Callable[[int, int], onnx.ModelProto],
-    check: Callable[[onnx.ModelProto, Path], str],
-    seed: int,
-    description: str,
-) -> int:
-    """Compare graphs; return 1 if one differs or is refused."""
-    parser = argparse.ArgumentParser(description=description.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=100, help="graphs (%(default)s)")
-    parser.add_argument("--seed", type=int, default=seed, help="(%(default)s)")
-    parser.add_argument("--first", type=int, default=0, help="number of the first (%(default)s)")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    start, bad = time.monotonic(), 0
-    for number in range(options.first, options.first + options.count):
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                with redirect_stderr(io.StringIO()):  # notes of exports
-                    found = check(make(options.seed, number), Path(folder))
-            except Exception as error:  # of any class: it is what is looked for
-                found = f"{type(error).__name__}: {str(error)[:300]}"
-        if found:
-            bad += 1
-            print(f"graph {number}: {found}", flush=True)
-    seconds = time.monotonic() - start
-    print(f"seed {options.seed}, {options.count} graphs, {bad} findings, in {seconds:.0f} s")
-    return int(bad > 0)
+class Kind(NamedTuple):
+    """A kind of random graphs."""
+
+    make: Callable[[int, int], onnx.ModelProto]
+    check: Callable[[onnx.ModelProto, Main], str]
+
+    def findings(self, seed: int, numbers: Sequence[int]) -> list[str]:
+        """Compare the graphs of some numbers, in one library; return what differs or is refused."""
+        warnings.simplefilter("ignore")
+        models = {number: self.make(seed, number) for number in numbers}
+        made: dict[int, runtime.Module] = {}
+        found: dict[int, str] = {}
+        for number, model in models.items():
+            with _noted(found, number):
+                made[number] = packer.from_onnx(model, options=["-O0"])
+        mains: dict[int, Main] = {}
+        with tempfile.TemporaryDirectory() as folder, _noted(found, numbers[0]):
+            mains = mains_of(made, Path(folder))
+        for number, main in mains.items():
+            with _noted(found, number):
+                found[number] = self.check(models[number], main)
+        return [f"graph {number}: {text}" for number, text in sorted(found.items()) if text]
+
+    def run(self, seed: int, description: str) -> int:
+        """Compare graphs, some in each process; return 1 if one differs or is refused."""
+        parser = argparse.ArgumentParser(description=description.partition("\n")[0])
+        parser.add_argument("--count", type=int, default=100, help="graphs (%(default)s)")
+        parser.add_argument("--seed", type=int, default=seed, help="(%(default)s)")
+        parser.add_argument(
+            "--first", type=int, default=0, help="number of the first (%(default)s)"
+        )
+        parser.add_argument(
+            "--jobs", type=int, default=os.cpu_count(), help="processes (%(default)s)"
+        )
+        options = parser.parse_args()
+        os.environ["PACKER_CACHE"] = "off"  # no two graphs are equal
+        start, end, bad = time.monotonic(), options.first + options.count, 0
+        parts = [range(at, min(at + _TOGETHER, end)) for at in range(options.first, end, _TOGETHER)]
+        spawned = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(options.jobs, spawned, max_tasks_per_child=_TASKS) as pool:
+            for texts in pool.map(partial(self.findings, options.seed), parts):
+                bad += len(texts)
+                for text in texts:
+                    print(text, flush=True)
+        seconds = time.monotonic() - start
+        print(f"seed {options.seed}, {options.count} graphs, {bad} findings, in {seconds:.0f} s")
+        return int(bad > 0)
+
+
+@contextmanager
+def _noted(found: dict[int, str], number: int) -> Iterator[None]:
+    """Note an exception of any class as what was found of a graph."""
+    try:
+        with redirect_stderr(io.StringIO()):  # notes of exports
+            yield
+    except Exception as error:
+        found[number] = f"{type(error).__name__}: {str(error)[:300]}"
 
 
 if __name__ == "__main__":
-    sys.exit(run(make, check, 35, __doc__))
+    sys.exit(Kind(make, check).run(35, __doc__))

@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import packer
+import runtime
+
 from .support.beside_ort import compare, main_of, parsed
 
 Array = np.ndarray[Any, Any]
@@ -229,3 +232,17 @@ def test_rows_of_unequal_shapes_are_refused(tmp_path: Path) -> None:
     main = main_of(parsed(text), tmp_path)
     with pytest.raises(ValueError, match=r"'y' of float32: extent of axis 0, expected 0, found 1"):
         main(rounds(2), given(4))
+
+
+def test_two_models_with_bodies_are_in_one_library(tmp_path: Path) -> None:
+    """Equal inputs and names of bodies, and other extents of the results."""
+    text = """(float[a] x, bool c) => (float[p] y) { y = If(c) <
+      then_branch = t () => (float[p] n) { n = Neg(x) },
+      else_branch = e () => (float[q] m) { m = OTHER }> }"""
+    others = ("Exp(x)", "Concat<axis=0>(x, x)")
+    first, second = (packer.from_onnx(parsed(text.replace("OTHER", one))) for one in others)
+    first.import_module(second)
+    library = runtime.load(packer.export_library(first, tmp_path / "m.so"))
+    assert library["main"](given(3), NO).shape == (3,)
+    (other,) = (one for one in library.imported_modules if one.type_key == first.type_key)
+    assert other["main"](given(3), NO).shape == (6,)

@@ -9,7 +9,7 @@ from .append import append
 from .bits import matmul_bits, rows_bits
 from .elementwise import elementwise
 from .extents import extents, prefix
-from .flow import flow
+from .flow import flow, raising
 from .images import concat, conv2d, interleave, pooling, reorder, resize
 from .lowp import lowp_conv2d, lowp_matmul
 from .open.windows import computed_pad
@@ -46,6 +46,7 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Pooling": pooling,
     "Prefix": prefix,
     "Quantize": quantize,
+    "Raise": raising,
     "Recurrent": recurrent,
     "Reorder": reorder,
     "RowsBits": rows_bits,

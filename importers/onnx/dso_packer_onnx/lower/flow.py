@@ -1,11 +1,14 @@
-"""Branches, loops, sequences and optionals: operators of bytecode, without a C function."""
+"""Branches, loops, sequences and optionals: operators of bytecode, most without a C function."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from packer.declare.c_text import c_string
+
 from ..operator import Flow, Operator
 from ..read.flow_node import KEY, FlowNode
+from .code import operator_of
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -33,3 +36,9 @@ def flow(node: ir.Node) -> Operator:
     inputs = tuple(value for value in node.inputs if value is not None)
     name = made.bodies[0]
     return Operator(name, "", inputs, tuple(node.outputs), defines=found.born, flow=made)
+
+
+def raising(node: ir.Node) -> Operator:
+    """Lower the body of a branch that no call can take."""
+    text = c_string(node.attributes.get_string("text", ""))
+    return operator_of("raise", f'  return dso_raise("ValueError", {text});\n', [], node.outputs)

@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..extent import Extent, symbols_of, value_at
 from ..operator import shape_of
+from .births import Births
+from .equations import put_conditions
+from .extents import put_extents
 from .objects import ObjectType, object_of, put_object
-from .types import dtype_name, graphs_of
+from .tested import Tested, put_tested
+from .types import dtype_name, graphs_of, substitute
 from .words import shape_text
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-    from .passes import Passes
+    from .passes import Passes, Seed
 
 Sizes = tuple[int, ...]  # of an extent, for each sample
 
@@ -31,7 +35,9 @@ class Result(NamedTuple):
     object: ObjectType | None = None  # of a sequence or an optional
 
     def __str__(self) -> str:
-        return str(self.object or f"{dtype_name(self.dtype)} {shape_text(self.extents)}")
+        if self.object is not None:
+            return f"{self.object}{' of any rank' if self.object.is_any_rank else ''}"
+        return f"{dtype_name(self.dtype)} {shape_text(self.extents)}"
 
 
 class Body(NamedTuple):
@@ -43,6 +49,7 @@ class Body(NamedTuple):
     samples: tuple[dict[str, int], ...]  # the values of its symbols in the samples
     places: Mapping[str, tuple[ir.Value, int]]  # an axis of an outer value for each symbol
     always_goes_on: bool  # of a loop: whether its condition is true after each round
+    raises: str = ""  # the error of each call of it
 
     def sizes(self, index: int, axis: int) -> Sizes:
         """Return the extent of a result for each sample."""
@@ -70,6 +77,7 @@ def make_body(
     symbols: Symbols,
     changing: Mapping[tuple[int, int], str] | None = None,
     objects: Mapping[int, ObjectType] | None = None,
+    fixed: Tested | None = None,
 ) -> Body:
     """Make the model of a body, with shapes.
 
@@ -85,6 +93,8 @@ def make_body(
         The symbols of the axes of carried values that rounds change.
     objects : mapping
         The types of carried values that are sequences or optionals.
+    fixed : Tested, optional
+        An extent that is a number in the body.
     """
     import onnx_ir as ir
 
@@ -103,7 +113,7 @@ def make_body(
         number = index - (len(made.inputs) - len(carried))
         outer = carried[number]
         open_axes = {axis: name for (i, axis), name in (changing or {}).items() if i == number}
-        inputs[str(inner.name)] = symbols.shape(outer, open_axes)
+        inputs[str(inner.name)] = symbols.shape(outer, open_axes, None)
         inner.type = ir.TensorType(ir.DataType(passes.all[0].types[outer].dtype))
         if objects and number in objects:
             put_object(inner, objects[number])
@@ -120,16 +130,17 @@ def make_body(
         inner = ir.Value(name=name, type=ir.TensorType(dtype))
         if (type_ := object_of(value)) is not None:
             put_object(inner, type_)
+        put_tested(inner, value, passes)
         if constant is not None:
             inner.const_value, inner.shape = constant, ir.Shape(constant.shape.numpy())
             made.register_initializer(inner)
         else:
             made.inputs.append(inner)
-            inputs[name] = symbols.shape(value, {})
+            inputs[name] = symbols.shape(value, {}, fixed)
             arguments.append(value)
             if all(value in one.constants for one in passes.all):
-                seeds[name] = value
-        _substitute(made, value, inner)
+                seeds[name] = _seed(value, passes, fixed)
+        substitute(made, value, inner)
     model = ir.Model(made, ir_version=10)
     model.meta["source"] = passes.source
     _separate(made)
@@ -142,6 +153,39 @@ def make_body(
     return Body(
         shaped, tuple(arguments), results, tuple(inner_passes.samples), symbols.places, goes_on
     )
+
+
+def raising_body(like: Body, text: str, source: str) -> Body:
+    """Return a body without inputs whose calls raise an error, with the results of another."""
+    import onnx_ir as ir
+
+    attribute = ir.AttrString("text", text)
+    node = ir.Node("dso", "Raise", [], [attribute], num_outputs=len(like.results))
+    for index, (value, result) in enumerate(zip(node.outputs, like.results, strict=True)):
+        value.name, value.type = f"never{index}", ir.TensorType(ir.DataType(result.dtype))
+        value.shape = ir.Shape([one if isinstance(one, int) else 0 for one in result.extents])
+    graph = ir.Graph([], node.outputs, nodes=[node], name="raises", opset_imports={"": 23})
+    model = ir.Model(graph, ir_version=10)
+    model.meta["source"] = source
+    put_extents(model, Births([], 0, can_differ=False))
+    put_conditions(model, {}, ())
+    return like._replace(model=model, captured=(), always_goes_on=False, raises=text)
+
+
+def _seed(value: ir.Value, passes: Passes, fixed: Tested | None) -> Seed:
+    """Return the elements of a small value; an extent among them may be a number."""
+    import numpy
+
+    from .passes import Seed
+
+    arrays = [one.constants[value] for one in passes.all]
+    is_open = passes.open.elements.get(value, numpy.ones(arrays[0].shape, bool))
+    if fixed is not None and len({array.shape for array in arrays}) == 1:
+        pairs = zip(arrays, fixed.sizes, strict=True)
+        is_fixed = numpy.logical_and.reduce([array == size for array, size in pairs])
+        number = arrays[0].dtype.type(fixed.number)
+        arrays = [numpy.where(is_fixed, number, array) for array in arrays]
+    return Seed(arrays, is_open)
 
 
 def _goes_on(condition: ir.Value, graph: ir.Graph, passes: Passes) -> bool:
@@ -165,8 +209,10 @@ class Symbols:
         self.places: dict[str, tuple[ir.Value, int]] = {}
         self._known: dict[object, str] = {}  # by the sizes, or by value and axis
 
-    def shape(self, value: ir.Value, open_axes: Mapping[int, str]) -> tuple[Extent, ...]:
-        """Return the shape of an input; some axes have symbols already."""
+    def shape(
+        self, value: ir.Value, open_axes: Mapping[int, str], fixed: Tested | None
+    ) -> tuple[Extent, ...]:
+        """Return the shape of an input; some axes have symbols already, one may be a number."""
         shapes = [one.types[value].shape or () for one in self._passes.all]
         extents: list[Extent] = []
         for axis, found in enumerate(zip(*shapes, strict=True)):
@@ -175,6 +221,9 @@ class Symbols:
                 symbol = open_axes[axis]
                 births, samples = self._passes.births, self._passes.samples
                 sizes = tuple(births.value(symbol, s, i) for i, s in enumerate(samples))
+            elif fixed is not None and sizes == fixed.sizes:
+                extents.append(fixed.number)
+                continue
             elif axis in self._passes.limited.of.get(value, ()):
                 symbol = self._symbol((value, axis))  # other axes may be as long by chance
                 self.places.setdefault(symbol, (value, axis))
@@ -217,18 +266,6 @@ def _uses(graph: ir.Graph, value: ir.Value) -> bool:
         if any(_uses(inner, value) for inner in graphs_of(node)):
             return True
     return False
-
-
-def _substitute(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
-    for node in graph:
-        for index, value in enumerate(node.inputs):
-            if value is old:
-                node.replace_input_with(index, new)
-        for inner in graphs_of(node):
-            _substitute(inner, old, new)
-    for index, value in enumerate(graph.outputs):
-        if value is old:
-            graph.outputs[index] = new
 
 
 def _separate(graph: ir.Graph) -> None:

@@ -32,7 +32,7 @@ def take_branch(graph: ir.Graph, node: ir.Node, condition: bool) -> None:
     used |= {value.name for value in graph.inputs}
     for value in [*branch.initializers.values()]:
         branch.initializers.pop(value.name)
-        value.name = _unused(value.name, used)
+        value.name = unused_name(value.name, used)
         graph.register_initializer(value)
     nodes = [*branch]
     inner = [*branch.outputs]
@@ -41,7 +41,7 @@ def take_branch(graph: ir.Graph, node: ir.Node, condition: bool) -> None:
     for one in nodes:
         for value in one.outputs:
             if value.name:
-                value.name = _unused(value.name, used)
+                value.name = unused_name(value.name, used)
     # An Identity keeps the name of the If's output, whatever the branch returns.
     last = [ir.Node("", "Identity", [value], num_outputs=1) for value in inner]
     graph.insert_after(node, [*nodes, *last])
@@ -53,7 +53,7 @@ def take_branch(graph: ir.Graph, node: ir.Node, condition: bool) -> None:
     graph.remove(node)
 
 
-def _unused(name: str, used: set[str]) -> str:
+def unused_name(name: str, used: set[str]) -> str:
     """Return a name that no other value has, and count it as used."""
     made, count = name, 1
     while made in used:

@@ -2,8 +2,7 @@
 
 ``If``, ``Loop`` and ``Scan`` become ``dso.If`` and ``dso.Loop``. The inputs of a body are what the
 loop carries and what the body captures; their extents have symbols of the body. The shape of a
-result is that of the bodies. An extent on which branches differ, or that rounds change, is a new
-symbol.
+result is that of the bodies. An extent that rounds change is a new symbol.
 """
 
 from __future__ import annotations
@@ -14,12 +13,11 @@ from typing import TYPE_CHECKING
 from ..extent import Extent
 from ..operator import shape_of
 from .bodies import Body, Result, Symbols, make_body
-from .flow_node import FlowNode, put_flow
-from .objects import EmptyError, ObjectType, declared_object, object_of, put_object
-from .open_shapes import advice
+from .flow_node import one_object, put_bodies, refused, with_objects
+from .if_node import put_branch
+from .objects import EmptyError, ObjectType, declared_object, object_of
 from .scan import loop_of_scan
 from .types import captured_values, dtype_name
-from .words import name_of_node, refusal, shape_text
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -36,56 +34,9 @@ def run_bodies(node: ir.Node, passes: Passes) -> None:
     assert graph is not None
     if node.op_type == "Scan":
         node = loop_of_scan(node, passes)
-    passes.put(_branch(node, passes) if node.op_type == "If" else _loop(node, passes))
-
-
-def _branch(node: ir.Node, passes: Passes) -> ir.Node:
-    captured = list(captured_values(node))
-    symbols = Symbols(passes)
-    bodies = [
-        make_body(node, node.attributes[name].as_graph(), [], captured, passes, symbols)
-        for name in ("then_branch", "else_branch")
-    ]
-    both = zip(*(body.results for body in bodies), strict=True)
-    shapes, born, objects = [], [], {}
-    for index, results in enumerate(both):
-        if results[0].object or results[1].object:
-            objects[index] = _one_object(node, passes, f"output {index}", *results)
-        dtypes, ranks = {one.dtype for one in results}, {len(one.extents) for one in results}
-        if len(dtypes) > 1 or len(ranks) > 1:
-            found = " and ".join(
-                f"{dtype_name(one.dtype)} {shape_text(one.extents)}" for one in results
-            )
-            text = f"output {index}: expected branches of one type and rank, found {found}"
-            raise _refusal(node, passes, f"{text}; {advice(node, passes.all[0].constants)}")
-        extents: list[Extent] = []
-        for axis in range(ranks.pop()):
-            known = {body.known(index, axis) for body in bodies}
-            extent = known.pop()
-            if known or extent is None:
-                extent = passes.births.new()
-                born.append(extent)
-            extents.append(extent)
-        shapes.append((dtypes.pop(), tuple(extents)))
-    made = _replace(node, "If", [node.inputs[0]], bodies, shapes, born, passes)
-    return _with_objects(made, objects)
-
-
-def _one_object(
-    node: ir.Node, passes: Passes, where: str, one: Result, other: Result
-) -> ObjectType:
-    """Return the type of a sequence or optional that has either type."""
-    merged = one.object.merged(other.object) if one.object and other.object else None
-    if merged is None:
-        text = f"{where}: expected one type in all bodies and calls of them, found"
-        raise _refusal(node, passes, f"{text} {one} and {other}")
-    return merged
-
-
-def _with_objects(made: ir.Node, objects: Mapping[int, ObjectType]) -> ir.Node:
-    for index, type_ in objects.items():
-        put_object(made.outputs[index], type_)
-    return made
+    made = put_branch(node, passes) if node.op_type == "If" else _loop(node, passes)
+    if made is not None:
+        passes.put(made)
 
 
 def _loop(node: ir.Node, passes: Passes) -> ir.Node:
@@ -108,7 +59,7 @@ def _loop(node: ir.Node, passes: Passes) -> ir.Node:
             if index in objects:
                 first = Result(objects[index].dtype, (), objects[index])
                 where = f"carried value {index}"
-                objects[index] = _one_object(node, passes, where, first, result)
+                objects[index] = one_object(node, passes, where, first, result)
             else:
                 _add_changes(node, passes, body, index, value, changing)
         if (len(changing), objects) == before:
@@ -129,11 +80,11 @@ def _loop(node: ir.Node, passes: Passes) -> ir.Node:
         result = body.results[index]
         if result.object:
             text = f"scan output {index - len(carried) - 1}, expected a tensor, found {result}"
-            raise _refusal(node, passes, text)
+            raise refused(node, passes, text)
         inner = [body.known(index, axis) for axis in range(len(result.extents))]
         shapes.append((result.dtype, (rounds, *_all_known(inner, passes, born))))
-    made = _replace(node, "Loop", [*node.inputs], [body], shapes, born, passes, len(carried))
-    return _with_objects(made, objects)
+    made = put_bodies(node, "Loop", [*node.inputs], [body], shapes, born, passes, len(carried))
+    return with_objects(made, objects)
 
 
 def _declared(
@@ -174,10 +125,9 @@ def _add_changes(
     """Note which axes of a carried value a round changes."""
     result, types = body.results[1 + index], [one.types[value] for one in passes.all]
     rank = len(types[0].shape or ())
-    if result.dtype != types[0].dtype or len(result.extents) != rank:
+    if result.object or result.dtype != types[0].dtype or len(result.extents) != rank:
         text = f"carried value {index}: expected {dtype_name(types[0].dtype)} of {rank} axes after"
-        found = f"{dtype_name(result.dtype)} {shape_text(result.extents)}"
-        raise _refusal(node, passes, f"{text} a round, found {found}")
+        raise refused(node, passes, f"{text} a round, found {result}")
     before = shape_of(body.model.graph.inputs[_CARRIED + index])
     for axis in range(rank):
         sizes = tuple((type_.shape or ())[axis] for type_ in types)
@@ -201,33 +151,3 @@ def _known_rounds(node: ir.Node, body: Body, passes: Passes) -> Extent | None:
     }
     number = numbers.pop()
     return None if numbers or number is None else max(number, 0)
-
-
-def _replace(
-    node: ir.Node,
-    kind: str,
-    first: list[ir.Value | None],
-    bodies: list[Body],
-    shapes: Sequence[tuple[int, tuple[Extent, ...]]],
-    born: list[str],
-    passes: Passes,
-    num_carried: int = -1,
-) -> ir.Node:
-    """Put the node that runs bodies in the place of one that has them."""
-    inputs: list[ir.Value | None] = [*first]
-    arguments = []
-    for body in bodies:
-        for value in body.captured:
-            if not any(one is value for one in inputs[len(first) :]):
-                inputs.append(value)
-        at = {id(v): len(first) + i for i, v in enumerate(inputs[len(first) :])}
-        arguments.append(tuple(at[id(value)] for value in body.captured))
-    places = {symbol: place for body in bodies for symbol, place in body.places.items()}
-    flow = FlowNode(
-        tuple(bodies), tuple(arguments), tuple(shapes), places, tuple(born), num_carried
-    )
-    return put_flow(node, kind, inputs, flow, passes)
-
-
-def _refusal(node: ir.Node, passes: Passes, text: str) -> Exception:
-    return refusal(passes.source, f"{name_of_node(node)}: {text}")

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..extent import Extent, expression_of, parsed, symbols_of, value_at, written
+from .objects import ObjectType, put_object
 from .types import Type, known_extents
+from .words import name_of_node, refusal
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 
     from .births import Births
-    from .bodies import Body
+    from .bodies import Body, Result
     from .infer import Inference
     from .passes import Passes
 
@@ -45,6 +47,53 @@ def put_types(
     sizes |= {symbol: births.value(symbol, sample, number) for symbol in flow.born}
     for value, (dtype, extents) in zip(node.outputs, flow.shapes, strict=True):
         one.types[value] = Type(dtype, tuple(value_at(extent, sizes) for extent in extents))
+
+
+def put_bodies(
+    node: ir.Node,
+    kind: str,
+    first: list[ir.Value | None],
+    bodies: list[Body],
+    shapes: Sequence[tuple[int, tuple[Extent, ...]]],
+    born: list[str],
+    passes: Passes,
+    num_carried: int = -1,
+) -> ir.Node:
+    """Put the node that runs bodies in the place of one that has them."""
+    inputs: list[ir.Value | None] = [*first]
+    arguments = []
+    for body in bodies:
+        for value in body.captured:
+            if not any(one is value for one in inputs[len(first) :]):
+                inputs.append(value)
+        at = {id(v): len(first) + i for i, v in enumerate(inputs[len(first) :])}
+        arguments.append(tuple(at[id(value)] for value in body.captured))
+    places = {symbol: place for body in bodies for symbol, place in body.places.items()}
+    flow = FlowNode(
+        tuple(bodies), tuple(arguments), tuple(shapes), places, tuple(born), num_carried
+    )
+    return put_flow(node, kind, inputs, flow, passes)
+
+
+def with_objects(made: ir.Node, objects: Mapping[int, ObjectType]) -> ir.Node:
+    """Give results of a node the types of sequences and optionals."""
+    for index, type_ in objects.items():
+        put_object(made.outputs[index], type_)
+    return made
+
+
+def one_object(node: ir.Node, passes: Passes, where: str, one: Result, other: Result) -> ObjectType:
+    """Return the type of a sequence or optional that has either type."""
+    merged = one.object.merged(other.object) if one.object and other.object else None
+    if merged is None:
+        text = f"{where}: expected one type in all bodies and calls of them, found"
+        raise refused(node, passes, f"{text} {one} and {other}")
+    return merged
+
+
+def refused(node: ir.Node, passes: Passes, text: str) -> Exception:
+    """Make the error about a node that has bodies."""
+    return refusal(passes.source, f"{name_of_node(node)}: {text}")
 
 
 def put_flow(

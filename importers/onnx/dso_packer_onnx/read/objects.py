@@ -30,6 +30,11 @@ class ObjectType(NamedTuple):
     is_empty: bool = False  # True if it has no tensor in every call
     has_value: bool | None = None  # of an optional, if it is the same in every call
 
+    @property
+    def is_any_rank(self) -> bool:
+        """True for a tensor whose rank each call decides."""
+        return not (self.is_sequence or self.is_optional)
+
     def merged(self, other: ObjectType) -> ObjectType | None:
         """Return the type of values that have either type; None if there is none."""
         if self.dtype != other.dtype or self.is_sequence != other.is_sequence:

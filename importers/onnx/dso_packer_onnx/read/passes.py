@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packer import ExportError
@@ -17,7 +17,7 @@ from .infer import Inference
 from .limited import LimitedAxes
 from .objects import object_of
 from .sequences import run, runs_here
-from .types import Shape, Type, known_extents
+from .types import Shape, Type, known_extents, values_read
 from .words import refusal
 
 if TYPE_CHECKING:
@@ -166,6 +166,16 @@ class Passes:
             one.types[value] = Type(int(tensor.dtype), tuple(tensor.shape.numpy()))
             one.constants[value] = tensor.numpy()
 
+    def forget(self, values: Iterable[ir.Value]) -> None:
+        """Ignore what the model declares for values and for all that nodes compute of them."""
+        dependent = {*values}
+        for node in self._model.graph:
+            if not dependent.isdisjoint(values_read(node)):
+                dependent.update(node.outputs)
+        for known in self._known:
+            for value in dependent & known.keys():
+                del known[value]
+
     def put(self, node: ir.Node) -> None:
         """Put the types of the results of a node of `flow`."""
         for number, (one, sample) in enumerate(zip(self.all, self.samples, strict=True)):
@@ -196,7 +206,7 @@ class Passes:
         """Infer all nodes, for each sample; decided branches are taken."""
         import onnx_ir as ir
 
-        declared = [self._declared(sample) for sample in self.samples]
+        self._known = [self._declared(sample) for sample in self.samples]
         for node in self._model.graph:  # it goes on with nodes that are put in after this one
             if KEY in node.meta or self._take_branch(node):
                 continue
@@ -207,7 +217,7 @@ class Passes:
                 run(node, self)
                 continue
             proto = ir.serde.serialize_node(node)
-            for one, sample, known in zip(self.all, self.samples, declared, strict=True):
+            for one, sample, known in zip(self.all, self.samples, self._known, strict=True):
                 try:
                     one.step(node, proto, known)
                 except ExportError as error:

@@ -71,29 +71,21 @@ def shape_body(
     inputs: Mapping[str, tuple[Extent, ...]],
     samples: list[Sample],
     outer: Passes,
-    seeds: Mapping[str, ir.Value],
+    seeds: Mapping[str, Seed],
     shared: Collection[str],
 ) -> tuple[ir.Model, Passes]:
     """Give the model of a body shapes, by the samples of the model around it.
 
-    `seeds` are the outer values of small inputs whose elements are known in each sample. Its
-    outputs without the numbers of new symbols are in its metadata. `shared` are the symbols of the
-    model around it that rounds change.
+    `seeds` are the elements of small inputs. Its outputs without the numbers of new symbols are in
+    its metadata. `shared` are the symbols of the model around it that rounds change.
     """
-    import numpy
-
-    given = {}
-    for name, value in seeds.items():
-        arrays = [one.constants[value] for one in outer.all]
-        is_open = outer.open.elements.get(value, numpy.ones(arrays[0].shape, bool))
-        given[name] = Seed(arrays, is_open)
     around = outer.births
 
     def begun(equal: Sequence[Meeting]) -> Births:
         extents = [extent for shape in inputs.values() for extent in shape]
         return Births(extents, around.number, len(samples) > 1, equal, shared, around.count)
 
-    model, passes = _with_births(model, inputs, True, samples, begun, given)
+    model, passes = _with_births(model, inputs, True, samples, begun, seeds)
     _put_types(model, passes, outer.source)
     model.meta["results"] = [*model.graph.outputs]
     put_extents(model, passes.births)

@@ -61,6 +61,12 @@ def captured_values(node: ir.Node) -> Iterator[ir.Value]:
     yield from (value for value in found if value not in inner)
 
 
+def values_read(node: ir.Node) -> list[ir.Value]:
+    """Return the values that a node and its subgraphs read."""
+    inputs = [value for value in node.inputs if value is not None]
+    return [*inputs, *captured_values(node)] if node.attributes else inputs
+
+
 def graphs_of(node: ir.Node) -> Iterator[ir.Graph]:
     """The subgraphs of a node."""
     import onnx_ir as ir
@@ -70,6 +76,19 @@ def graphs_of(node: ir.Node) -> Iterator[ir.Graph]:
             yield attribute.as_graph()
         elif attribute.type == ir.AttributeType.GRAPHS:
             yield from attribute.as_graphs()
+
+
+def substitute(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
+    """Replace a value that a graph and its subgraphs read."""
+    for node in graph:
+        for index, value in enumerate(node.inputs):
+            if value is old:
+                node.replace_input_with(index, new)
+        for inner in graphs_of(node):
+            substitute(inner, old, new)
+    for index, value in enumerate(graph.outputs):
+        if value is old:
+            graph.outputs[index] = new
 
 
 def known_extents(shape: ir.Shape | None) -> tuple[int | str | None, ...] | None:

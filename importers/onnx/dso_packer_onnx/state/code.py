@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from packer.relax import Code, Register
 
-    from ..program import Variant
+    from ..variant import Variant
 
 
 class StateWriter:

@@ -201,11 +201,11 @@ def test_transforms_of_any_length_are_numpys(n: int, tmp_path: Path) -> None:
 def test_long_rows_are_sorted_and_equal_elements_keep_their_order(
     largest: int, axis: int, tmp_path: Path
 ) -> None:
-    """Also the zeros of both signs."""
-    text = "(float[80,90] x) => (float[p,q] y, int64[p,q] i) <int64[1] k = {60}>"
-    nodes = f"y, i = TopK<axis={axis}, largest={largest}>(x, k)"
-    x = (np.random.default_rng(1).integers(-5, 5, (80, 90)) * -0.5).astype(np.float32)
-    check(f"{text} {{ {nodes} }}", x, tmp_path)
+    """Also the zeros of both signs; by a heap, by a sort, and by a sort of the better ones."""
+    x = (np.random.default_rng(1).integers(-99, 99, (800, 750)) * -0.5).astype(np.float32)
+    for k in (20, 60, 600):
+        text = f"(float[800,750] x) => (float[p,q] y, int64[p,q] i) <int64[1] k = {{{k}}}>"
+        check(f"{text} {{ y, i = TopK<axis={axis}, largest={largest}>(x, k) }}", x, tmp_path)
 
 
 @pytest.mark.parametrize("repeats", ["1,1,1", "2,1,1", "1,3,1", "1,1,2", "2,3,2"])

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from .. import random_flow
-from ..random_graphs import check, make
+from .. import random_flow, random_graphs
 
 
-@pytest.mark.parametrize("number", range(12))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_random_graph_has_the_results_of_the_reference(number: int, tmp_path: Path) -> None:
+def test_random_graphs_have_the_results_of_the_reference() -> None:
     """Thirty operators, five shapes."""
-    assert check(make(1, number), tmp_path) == ""
+    kind = random_graphs.Kind(random_graphs.make, random_graphs.check)
+    assert kind.findings(1, range(12)) == []
 
 
-@pytest.mark.parametrize("number", range(4))
-def test_random_control_flow_has_the_results_of_the_reference(number: int, tmp_path: Path) -> None:
+def test_random_control_flow_has_the_results_of_the_reference() -> None:
     """Branches, loops and sequences, three deep, with vectors of five lengths."""
-    assert random_flow.check(random_flow.make(1, number), tmp_path) == ""
+    kind = random_graphs.Kind(random_flow.make, random_flow.check)
+    assert kind.findings(1, range(4)) == []

@@ -12,9 +12,10 @@ import packer
 import runtime
 from dso_packer_onnx.host import operator_modules
 from dso_packer_onnx.operator import Operator
-from dso_packer_onnx.program import Variant, make_program
+from dso_packer_onnx.program import make_program
 from dso_packer_onnx.read.equations import Conditions
 from dso_packer_onnx.record import KEY, graph_record
+from dso_packer_onnx.variant import Variant
 from dso_packer_onnx.weights import Weights
 
 # Each output is made of all inputs; all arrays have n elements, which the code's first line says.

@@ -76,17 +76,19 @@ static inline void sink(const TYPE *x, int64_t step, int64_t *heap, int64_t size
 """
 # Stable: elements that are equal remain in order.
 _SORT = """\
-/* Sort a row by digits of 8 bits of numbers whose order is wanted; the lower half is the index. */
-static void sort(const float *x, int64_t step, uint64_t *to, uint64_t *from, int64_t n) {
+/* A number whose order is wanted; that of -0 is that of 0. */
+static inline uint32_t key_of(float x) {
+  const float number = x + 0.0f;
+  uint32_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  return (bits >> 31 ? ~bits : bits | 0x80000000) ^ FLIP;
+}
+
+/* Sort `from` by digits of 8 bits of the upper halves; `to` is as large. */
+static void sort(uint64_t *to, uint64_t *from, int64_t n) {
   int64_t counts[4][256] = {{0}};
-  for (int64_t i = 0; i < n; i++) {
-    const float number = x[i * step] + 0.0f; /* of -0 too */
-    uint32_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    bits = (bits >> 31 ? ~bits : bits | 0x80000000) ^ FLIP;
-    from[i] = (uint64_t)bits << 32 | (uint32_t)i;
-    for (int d = 0; d < 4; d++) counts[d][bits >> 8 * d & 255]++;
-  }
+  for (int64_t i = 0; i < n; i++)
+    for (int d = 0; d < 4; d++) counts[d][from[i] >> (32 + 8 * d) & 255]++;
   for (int d = 0; d < 4; d++) {
     int64_t at = 0;
     for (int v = 0; v < 256; v++) {
@@ -100,10 +102,32 @@ static void sort(const float *x, int64_t step, uint64_t *to, uint64_t *from, int
   }
 }
 """
+# The lower half is the index. ROOM elements are sorted first, or twice as many as the result has
+# beside them; later elements are kept if they are better than the last one of the
+# result so far; most blocks have none.
 _SORTED = """\
     const TYPE *x = x0 + i0 * N * STEP + i1;
     uint64_t *rows = workspace;
-    sort(x, STEP, rows + N, rows, N);
+    const int64_t room = N < 8 * K + ROOM ? N : 2 * K + ROOM;
+    int64_t size = room, next = 0;
+    for (int64_t i = 0; i < room; i++) rows[i] = (uint64_t)key_of(x[i * STEP]) << 32 | (uint32_t)i;
+    uint32_t last = 0;
+    for (int64_t i = room; i < N; i = next) {
+      if (size + BLOCK > room) {
+        sort(rows + room, rows, size);
+        size = K;
+        last = K > 0 ? (uint32_t)(rows[K - 1] >> 32) : 0;
+      }
+      next = i + BLOCK < N ? i + BLOCK : N;
+      int some = next < i + BLOCK;
+      if (!some)
+        for (int64_t j = 0; j < BLOCK; j++) some |= key_of(x[(i + j) * STEP]) < last;
+      for (int64_t j = i; some && j < next; j++) {
+        const uint32_t key = key_of(x[j * STEP]);
+        if (key < last) rows[size++] = (uint64_t)key << 32 | (uint32_t)j;
+      }
+    }
+    sort(rows + room, rows, size);
     for (int64_t i = 0; i < K; i++) {
       const int64_t best = (uint32_t)rows[i], to = (i0 * K + i) * STEP + i1;
 WRITE    }
@@ -114,11 +138,18 @@ _ROW = """\
     int64_t *heap = workspace;
     for (int64_t i = 0; i < K; i++) heap[i] = i;
     for (int64_t i = K / 2; i-- > 0;) sink(x, STEP, heap, K, i);
-    for (int64_t i = K; K > 0 && i < N; i++)
-      if (is_before(x, STEP, i, heap[0])) {
-        heap[0] = i;
-        sink(x, STEP, heap, K, 0);
-      }
+    for (int64_t i = K, next; K > 0 && i < N; i = next) {
+      const TYPE last = x[heap[0] * STEP];
+      next = i + BLOCK < N ? i + BLOCK : N;
+      int some = next < i + BLOCK;
+      if (!some)
+        for (int64_t j = 0; j < BLOCK; j++) some |= x[(i + j) * STEP] SIGN last;
+      for (int64_t j = i; some && j < next; j++)
+        if (is_before(x, STEP, j, heap[0])) {
+          heap[0] = j;
+          sink(x, STEP, heap, K, 0);
+        }
+    }
     for (int64_t size = K; size > 0;) {
       const int64_t best = heap[0], to = (i0 * K + --size) * STEP + i1;
       heap[0] = heap[size];
@@ -144,6 +175,8 @@ def _top(node: ir.Node) -> Operator:
         "TYPE": c_type(value),
         "SIGN": ">" if is_largest else "<",
         "FLIP": "0xffffffff" if is_largest else "0",
+        "BLOCK": "16",
+        "ROOM": "256",
         "STEP": f"({count_in_c(step)})",
         "N": f"({extent})",
         "K": f"({k})",
