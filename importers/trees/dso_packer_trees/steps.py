@@ -131,10 +131,7 @@ class Steps:
 
     def join(self, parts: Sequence[Columns]) -> Columns:
         """Put ranges one after the other."""
-        if all(
-            a == b._replace(first=a.first, width=a.width) and a.first + a.width == b.first
-            for a, b in pairwise(parts)
-        ):
+        if all(a.part(a.width, b.width) == b for a, b in pairwise(parts)):
             return parts[0]._replace(width=sum(part.width for part in parts))
         out = self._new(sum(part.width for part in parts))
         at = 0

@@ -73,7 +73,7 @@ def _joined(model: Any, parts: Any, steps: Steps, x: Columns, where: str) -> Col
 
 
 def is_sparse(model: Any, is_given: bool = False) -> bool:
-    """Return True if the results of a transformer are a sparse matrix; `is_given` if its rows are."""
+    """Return True if a transformer makes a sparse matrix; `is_given`: if its rows are one."""
     name = type(model).__name__
     if name == "Pipeline":
         for _, part in model.steps:
