@@ -35,7 +35,8 @@ def is_model(first: bytes) -> bool:
 def from_object(model: Any, where: str) -> list[Forest | Steps]:
     """Read a ModelProto."""
     with expecting(where, "a graph of ONNX-ML"):
-        return _Graph(model.graph, where).parts()
+        versions = {one.domain: one.version for one in model.opset_import}
+        return _Graph(model.graph, versions.get("ai.onnx.ml", 1), where).parts()
 
 
 def from_bytes(data: bytes, where: str) -> list[Forest | Steps]:
@@ -50,12 +51,12 @@ def from_bytes(data: bytes, where: str) -> list[Forest | Steps]:
 
 
 class _Graph:
-    """The values of a graph, node by node."""
+    """The values of a graph, node by node; `version` is of the operators of ONNX-ML."""
 
-    def __init__(self, graph: Any, where: str) -> None:
+    def __init__(self, graph: Any, version: int, where: str) -> None:
         from onnx import numpy_helper
 
-        self._graph, self._where = graph, where
+        self._graph, self._version, self._where = graph, version, where
         self._parts: list[Forest | Steps] = []
         self._values: dict[str, Any] = {
             one.name: numpy_helper.to_array(one) for one in graph.initializer
@@ -99,7 +100,9 @@ class _Graph:
                 text = f"an input is {_LABEL}, or is from before the trees, expected a number"
                 raise ExportError(f"{where}: {text}")
             with expecting(where, "the attributes of ONNX"):
-                found = OPS[node.op_type](self.steps, inputs, attributes)
+                found = OPS[node.op_type](
+                    self.steps, inputs, {**attributes, "version": self._version}
+                )
         else:
             raise ExportError(f"{where}: not supported, expected one of {', '.join(sorted(OPS))}")
         # Classifiers have the label first.

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from packer import ExportError
 
-from ..forest import Forest, Kind, Link, TreeLists, below
+from ..forest import Forest, Kind, TreeLists, below
 from ..pack import categories
 
-_LINKS = {0: Link.IDENTITY, 1: Link.SOFTMAX, 2: Link.SIGMOID}
 _AVERAGE, _SUM = 0, 1
 _LESS_EQUAL, _LESS, _GREATER_EQUAL, _GREATER, _EQUAL, _NOT_EQUAL, _MEMBER = range(7)
 _DOUBLE = 11  # TensorProto.DataType
@@ -29,9 +28,10 @@ def read_ensemble(attributes: Mapping[str, Any], features: int, where: str) -> F
 
     aggregate = attributes.get("aggregate_function", _SUM)
     transform = attributes.get("post_transform", 0)
-    if transform not in _LINKS or aggregate not in (_AVERAGE, _SUM):
-        text = f"post_transform {transform}, aggregate_function {aggregate}, expected NONE, SOFTMAX"
-        raise ExportError(f"{where}: {text} or LOGISTIC, and SUM or AVERAGE")
+    # ONNX Runtime has other numbers for the transforms than ONNX.
+    if transform != 0 or aggregate not in (_AVERAGE, _SUM):
+        text = f"post_transform {transform}, aggregate_function {aggregate}, expected NONE (0)"
+        raise ExportError(f"{where}: {text}, and AVERAGE (0) or SUM (1)")
     arrays: dict[str, NDArray[Any]] = {
         name: numpy_helper.to_array(value)
         if hasattr(value, "data_type")
@@ -60,7 +60,6 @@ def read_ensemble(attributes: Mapping[str, Any], features: int, where: str) -> F
         np.zeros(outputs),
         dtype,
         dtype,
-        _LINKS[transform],
         divisor=float(count) if aggregate == _AVERAGE else 1.0,
         facts={"operator": "TreeEnsemble"},
     )
@@ -69,6 +68,8 @@ def read_ensemble(attributes: Mapping[str, Any], features: int, where: str) -> F
 def _tests(arrays: Mapping[str, NDArray[Any]], trees: TreeLists, where: str) -> NDArray[Any]:
     """Return the tests of all nodes; `is_other` if the true branch is the right child."""
     modes, splits = arrays["nodes_modes"], arrays["nodes_splits"]
+    if (modes > _MEMBER).any():
+        raise ExportError(f"{where}: nodes_modes, expected 0 to {_MEMBER}")
     nodes = np.zeros(len(modes), [("threshold", "f8"), ("kind", "u1"), ("is_other", "?")])
     is_less = np.isin(modes, (_LESS, _GREATER_EQUAL))
     nodes["threshold"] = np.where(is_less, below(splits), splits)
@@ -86,8 +87,6 @@ def _tests(arrays: Mapping[str, NDArray[Any]], trees: TreeLists, where: str) -> 
             raise ExportError(f"{where}: {text}, expected integers without a missing value")
         nodes["threshold"][node], nodes["kind"][node] = len(trees.sets), Kind.EXACT_RIGHT
         trees.sets.append(np.sort(categories(found.astype(np.int64), where)))
-    if (modes > _MEMBER).any():
-        raise ExportError(f"{where}: nodes_modes, expected 0 to {_MEMBER}")
     return nodes
 
 

@@ -19,6 +19,7 @@ Attributes = Mapping[str, Any]
 _NORMS = {"MAX": Op.NORM_MOST, "L1": Op.NORM_L1, "L2": Op.NORM_L2}
 _INTEGERS = (2, 3, 4, 5, 6, 7, 12, 13)  # of TensorProto.DataType
 _TEXT, _BOOL = 8, 9
+_TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX")
 # The functions of all operators but these have one operand or two.
 _ONE = {
     "Abs": Op.ABS,
@@ -64,17 +65,17 @@ def _columns(steps: Steps, x: Any) -> Columns:
 
 
 def _fold(op: Op, steps: Steps, inputs: Inputs, _: Attributes) -> Columns:
-    first, *others = inputs
+    first, *others = map(_checked, inputs)
     for other in others:
-        _check_constant(other)
         first = steps.each(op, first, other)
     return _columns(steps, first)
 
 
-def _check_constant(x: Any) -> None:
+def _checked(x: Any) -> Any:
     """Refuse a constant that has a value for each row."""
     if isinstance(x, np.ndarray) and x.ndim > 1 and x.size != x.shape[-1]:
         raise ValueError(f"a constant {list(x.shape)}, expected one row")
+    return x
 
 
 def _one(op: Op, steps: Steps, inputs: Inputs, _: Attributes) -> Columns:
@@ -104,7 +105,8 @@ def _reshape(steps: Steps, inputs: Inputs, _: Attributes) -> Columns:
 
 def _flat(steps: Steps, inputs: Inputs, attributes: Attributes) -> Columns:
     """Keep a row with an axis more or less."""
-    axes = np.asarray(inputs[1] if len(inputs) > 1 else attributes.get("axes", 1)).reshape(-1)
+    axes = attributes.get("axes", attributes.get("axis", 1))
+    axes = np.asarray(inputs[1] if len(inputs) > 1 else axes).reshape(-1)
     if 0 in axes.tolist():
         raise ValueError("axis 0, expected another one")
     return steps.copy(inputs[0], np.arange(inputs[0].width))
@@ -116,9 +118,10 @@ def _concat(steps: Steps, inputs: Inputs, attributes: Attributes) -> Columns:
     return steps.join([_columns(steps, x) for x in inputs])
 
 
-def _choose(steps: Steps, inputs: Inputs, attributes: Attributes) -> Columns:
-    if attributes.get("axis", 1) not in (1, -1) or not isinstance(inputs[1], np.ndarray):
-        raise ValueError("expected constant indices of columns")
+def _choose(axis: int, steps: Steps, inputs: Inputs, attributes: Attributes) -> Columns:
+    """Choose columns; `axis` is the default."""
+    if attributes.get("axis", axis) not in (1, -1) or not isinstance(inputs[1], np.ndarray):
+        raise ValueError("axis or indices, expected the last one and constants")
     index = inputs[1].reshape(-1)
     return steps.copy(inputs[0], np.where(index < 0, index + inputs[0].width, index))
 
@@ -134,8 +137,7 @@ def _gemm(steps: Steps, inputs: Inputs, attributes: Attributes) -> Columns:
     found = steps.matmul(inputs[0], matrix * attributes.get("alpha", 1.0))
     if len(inputs) < 3 or inputs[2] is None:
         return found
-    _check_constant(inputs[2])
-    return steps.each(Op.ADD, found, inputs[2] * attributes.get("beta", 1.0))
+    return steps.each(Op.ADD, found, _checked(inputs[2]) * attributes.get("beta", 1.0))
 
 
 def _clip(steps: Steps, inputs: Inputs, attributes: Attributes) -> Columns:
@@ -218,6 +220,8 @@ def _labels(steps: Steps, inputs: Inputs, attributes: Attributes) -> Columns:
     if any("string" in name for name in attributes):
         raise ValueError("texts, expected numbers")
     keys = _array(attributes, "keys_floats", "keys_int64s")
+    if attributes["version"] < 4 and np.isnan(keys).any():  # which ONNX Runtime never finds
+        raise ValueError("a key NaN, expected opset 4 of ai.onnx.ml")
     values = _array(attributes, "values_floats", "values_int64s")
     is_float = "values_floats" in attributes
     default = (
@@ -230,16 +234,22 @@ def _binarizer(steps: Steps, inputs: Inputs, attributes: Attributes) -> Columns:
     return steps.each(Op.LESS, float(attributes.get("threshold", 0.0)), inputs[0])
 
 
-def _transformed(steps: Steps, x: Columns, attributes: Attributes) -> Columns:
+def _transformed(
+    steps: Steps, x: Columns, attributes: Attributes, choices: Sequence[str] = _TRANSFORMS
+) -> Columns:
+    """Apply a post_transform: `choices` are the ones that ONNX Runtime applies to each column."""
     steps.raw_out = x
     transform = _text(attributes, "post_transform", "NONE")
-    if transform == "NONE":
-        return x
+    if transform not in choices:
+        raise ValueError(f"post_transform {transform}, expected {' or '.join(choices)}")
     if transform == "LOGISTIC":
         return steps.each(Op.LOGISTIC, x)
-    if transform == "SOFTMAX":
-        return steps.run(Op.SOFTMAX, x, x.width)
-    raise ValueError(f"post_transform {transform}, expected NONE, LOGISTIC or SOFTMAX")
+    return x if transform == "NONE" else steps.run(Op.SOFTMAX, x, x.width)
+
+
+def _classes(steps: Steps, attributes: Attributes) -> None:
+    labels = attributes.get("classlabels_ints") or attributes.get("classlabels_strings") or ()
+    steps.classes = [x.decode() if isinstance(x, bytes) else str(x) for x in labels]
 
 
 def _linear(steps: Steps, x: Columns, attributes: Attributes, count: int) -> Columns:
@@ -251,18 +261,18 @@ def _linear(steps: Steps, x: Columns, attributes: Attributes, count: int) -> Col
 
 
 def _linear_classifier(steps: Steps, inputs: Inputs, attributes: Attributes) -> Columns:
-    labels = attributes.get("classlabels_ints") or attributes.get("classlabels_strings") or ()
-    steps.classes = [x.decode() if isinstance(x, bytes) else str(x) for x in labels]
+    _classes(steps, attributes)
     count = len(attributes["coefficients"]) // inputs[0].width
-    found = _transformed(steps, _linear(steps, inputs[0], attributes, count), attributes)
-    if count == 1 and len(labels) == 2:
+    choices = _TRANSFORMS[:2] if count == 1 else _TRANSFORMS
+    found = _transformed(steps, _linear(steps, inputs[0], attributes, count), attributes, choices)
+    if count == 1 and len(steps.classes) == 2:
         return steps.join([steps.each(Op.SUB, 1.0, found), found])
     return found
 
 
 def _linear_regressor(steps: Steps, inputs: Inputs, attributes: Attributes) -> Columns:
     found = _linear(steps, inputs[0], attributes, int(attributes.get("targets", 1)))
-    return _transformed(steps, found, attributes)
+    return _transformed(steps, found, attributes, _TRANSFORMS[: 1 if found.width == 1 else 3])
 
 
 def _kernel(steps: Steps, x: Columns, attributes: Attributes) -> Columns:
@@ -279,7 +289,7 @@ def _vector_regressor(steps: Steps, inputs: Inputs, attributes: Attributes) -> C
     is_linear = not attributes.get("n_supports")
     values = inputs[0] if is_linear else _kernel(steps, inputs[0], attributes)
     found = steps.each(Op.ADD, steps.matmul(values, coefficients), _array(attributes, "rho"))
-    return _transformed(steps, found, attributes)
+    return _transformed(steps, found, attributes, _TRANSFORMS[:1])
 
 
 def _vector_classifier(steps: Steps, inputs: Inputs, attributes: Attributes) -> Columns:
@@ -287,8 +297,7 @@ def _vector_classifier(steps: Steps, inputs: Inputs, attributes: Attributes) -> 
     if len(counts) < 2:
         raise ValueError("no support vectors, expected a kernel or a LinearClassifier")
     values = _kernel(steps, inputs[0], attributes)
-    labels = attributes.get("classlabels_ints") or attributes.get("classlabels_strings") or ()
-    steps.classes = [x.decode() if isinstance(x, bytes) else str(x) for x in labels]
+    _classes(steps, attributes)
     coefficients = _array(attributes, "coefficients").reshape(len(counts) - 1, -1)
     pairs = pair_values(steps, values, coefficients, counts, _array(attributes, "rho"))
     if len(attributes.get("prob_a", ())):
@@ -296,7 +305,7 @@ def _vector_classifier(steps: Steps, inputs: Inputs, attributes: Attributes) -> 
         return probabilities(steps, pairs, a, b, len(counts))
     if len(counts) == 2:
         pairs = steps.join([steps.each(Op.MUL, pairs, -1.0), pairs])
-    return _transformed(steps, pairs, attributes)
+    return _transformed(steps, pairs, attributes, _TRANSFORMS[: len(counts)])
 
 
 OPS: dict[str, Callable[[Steps, Inputs, Attributes], Any]] = {
@@ -311,19 +320,19 @@ OPS: dict[str, Callable[[Steps, Inputs, Attributes], Any]] = {
     "Squeeze": _flat,
     "Unsqueeze": _flat,
     "Concat": _concat,
-    "Gather": _choose,
+    "Gather": partial(_choose, 0),
     "MatMul": _matmul,
     "Gemm": _gemm,
     "Clip": _clip,
     "Relu": lambda steps, inputs, _: steps.each(Op.GREATEST, inputs[0], 0.0),
     "Neg": lambda steps, inputs, _: steps.each(Op.MUL, inputs[0], -1.0),
     "Reciprocal": lambda steps, inputs, _: steps.each(Op.DIV, 1.0, inputs[0]),
-    "Where": lambda steps, inputs, _: steps.each(Op.WHERE, *inputs),
+    "Where": lambda steps, inputs, _: steps.each(Op.WHERE, *map(_checked, inputs)),
     "Not": _not,
     "Softmax": _softmax,
     "ReduceProd": _product,
     "ReduceSum": _sum,
-    "ArrayFeatureExtractor": _choose,
+    "ArrayFeatureExtractor": partial(_choose, 1),
     "Binarizer": _binarizer,
     "FeatureVectorizer": _concat,
     "Imputer": _imputer,

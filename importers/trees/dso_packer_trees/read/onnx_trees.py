@@ -5,6 +5,7 @@ Attributes have an element for each node or each value of a leaf; a node's mode 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from packer import ExportError
 
-from ..forest import Forest, Kind, Link, TreeLists, below
+from ..forest import Forest, Kind, Link, TreeLists, Trees, below
 
 NODES = ("TreeEnsembleRegressor", "TreeEnsembleClassifier")
 _LINKS = {"NONE": Link.IDENTITY, "LOGISTIC": Link.SIGMOID, "SOFTMAX": Link.SOFTMAX}
@@ -53,11 +54,19 @@ def _forest(
     outputs = len(labels) if is_classifier else int(attributes.get("n_targets", 1))
     ids = np.asarray(attributes[f"{prefix}_ids"], np.int64)
     link = _LINKS[transform]
-    if is_classifier and outputs == 2 and len({*ids.tolist()}) == 1:
-        outputs, link, ids = 1, _link_of_one(attributes, link, where), np.zeros_like(ids)
+    base = np.asarray(attributes.get("base_values") or (), np.float64)
+    if is_classifier and outputs == 2 and not ids.any():
+        outputs, link = 1, _link_of_one(attributes, link, where)
+    elif is_classifier and outputs == 2 and len(base):
+        raise ExportError(f"{where}: base_values of two classes, expected none")
+    elif outputs == 1 and link is not Link.IDENTITY:  # ONNX Runtime leaves it out
+        raise ExportError(f"{where}: post_transform {transform} of one target, expected NONE")
+    _check_values(attributes, prefix, ids, outputs, where)
     if not 0 < outputs <= len(ids) or not (0 <= ids.min() <= ids.max() < outputs):
         raise ExportError(f"{where}: {prefix}_ids, expected 0 to {outputs - 1}")
-    trees = _trees(attributes, prefix, ids, outputs, dtype, where)
+    if len(base) not in (0, outputs):
+        raise ExportError(f"{where}: {len(base)} base_values, expected {outputs} or none")
+    trees = _trees(attributes, _values(attributes, prefix, ids, outputs, dtype), dtype, where)
     count = len(trees.begins) - 1
     is_average = attributes.get("aggregate_function") == b"AVERAGE"
     return Forest(
@@ -65,7 +74,7 @@ def _forest(
         trees,
         np.zeros(count, np.int64),
         features,
-        np.resize(np.asarray(attributes.get("base_values") or [0.0], np.float64), outputs),
+        base if len(base) else np.zeros(outputs),
         dtype.__name__,
         dtype.__name__,
         link,
@@ -76,25 +85,42 @@ def _forest(
     )
 
 
+def _check_values(
+    attributes: Mapping[str, Any], prefix: str, ids: NDArray[np.int64], outputs: int, where: str
+) -> None:
+    """Refuse outputs that a row may have no value of, where ONNX Runtime then has other scores."""
+    is_base = prefix == "target" and bool(attributes.get("base_values"))
+    needed = {*range(outputs)} if is_base else {1} if prefix == "class" else set()
+    if outputs == 1 or (prefix == "class" and outputs > 2):
+        return
+    modes = zip(attributes["nodes_treeids"], attributes["nodes_modes"], strict=True)
+    leaves = Counter(tree for tree, mode in modes if mode == b"LEAF")
+    places = (attributes[f"{prefix}_{name}"] for name in ("treeids", "nodeids"))
+    of_trees = Counter((tree, id) for tree, _, id in {*zip(*places, ids.tolist(), strict=True)})
+    always = {id for (tree, id), count in of_trees.items() if count == leaves[tree]}
+    if needed - always:
+        text = f"a value for {min(needed - always)} in each leaf of a tree, expected one"
+        raise ExportError(f"{where}: {prefix}_ids: {text}")
+
+
 def _link_of_one(attributes: Mapping[str, Any], link: Link, where: str) -> Link:
     """Return the link of two classes of which the leaves score one, as ONNX Runtime has it."""
-    if min(attributes["class_weights"]) >= 0:
-        return Link.COMPLEMENT
-    if link is not Link.SIGMOID:
+    if link is Link.SIGMOID:
+        return Link.TWO_CLASSES
+    if min(attributes["class_weights"]) < 0:
         text = "two classes, of which the leaves score one below 0, expected LOGISTIC"
         raise ExportError(f"{where}: post_transform: {text}")
-    return Link.TWO_CLASSES
+    return Link.COMPLEMENT
 
 
 def _trees(
     attributes: Mapping[str, Any],
-    prefix: str,
-    ids: NDArray[np.int64],
-    outputs: int,
+    values: Mapping[tuple[int, int], NDArray[np.float64]],
     dtype: type[np.floating],
     where: str,
-) -> Any:
-    """Return the trees; a leaf has a value for each output."""
+) -> Trees:
+    """Return the trees; a leaf without a value adds 0."""
+    none = np.zeros_like(next(iter(values.values())))
     tree_ids = np.asarray(attributes["nodes_treeids"], np.int64)
     node_ids = np.asarray(attributes["nodes_nodeids"], np.int64)
     columns: dict[str, NDArray[Any]] = {
@@ -107,7 +133,6 @@ def _trees(
     missing = np.asarray(
         attributes.get("nodes_missing_value_tracks_true") or [0] * len(tree_ids), np.int64
     )
-    values = _values(attributes, prefix, ids, outputs, dtype)
     modes = [mode.decode() for mode in attributes["nodes_modes"]]
     trees = TreeLists(where)
     for tree in dict.fromkeys(tree_ids.tolist()):
@@ -132,7 +157,7 @@ def _trees(
             one["feature"],
             np.where(is_less, below(one["threshold"]), one["threshold"]).astype(np.float64),
             np.where(is_left, Kind.NAN_LEFT, Kind.NAN_RIGHT).astype(np.uint8),
-            np.stack([values.get((tree, i), np.zeros(outputs)) for i in range(len(at))]),
+            np.stack([values.get((tree, i), none) for i in range(len(at))]),
         )
     return trees.joined()
 
