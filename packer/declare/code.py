@@ -87,6 +87,11 @@ def split_extents(code: str) -> tuple[str, tuple[str, ...]]:
     return base, tuple(re.findall(r"\[([^\]]*)\]", code))
 
 
+def is_pointers(code: str) -> bool:
+    """Return True for a pointer to pointers: ``**f64``, ``&*char[n]``, ``*@foo``."""
+    return code[0] in "*&" and code[1] in "*&@"
+
+
 def is_pairs(code: str) -> bool:
     """Return True for pairs of floats, which are complex numbers too: ``*f64[n][2]``."""
     return code[1:4] in ("f32", "f64") and code.endswith("][2]")
@@ -119,7 +124,7 @@ def _pointer(code: str, scope: Scope) -> Kind:
     also_bytes = "DSO_ALSO_BYTES" if mark == "&" else "DSO_TENSOR_ONLY"
     if mark == "@":
         return made._replace(spelling=f"{pointee} *")
-    if pointee[0] in "*&@":
+    if is_pointers(code):
         return made._replace(take="pointers", header="glue_buffer.h")
     if struct_of(code):
         struct, also = scope.structs[struct_of(code)], "DSO_ALSO_ADDRESS"

@@ -15,7 +15,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from .code import split_extents
+from .code import is_pointers, split_extents
 from .declaration import SIGNED, UNSIGNED, Declaration
 from .results import results_of
 
@@ -72,9 +72,7 @@ def _parameter(code: str) -> dict[str, Any]:
         return _type("ffi.Array", _type("Any"))
     if base == "fn":
         return _type("Optional", _type("ffi.Function"))
-    if base[0] == "@":
-        return _type("Optional", _type("void*"))
-    if base[0] in "*&" and base[1] in "*&@":
+    if base[0] == "@" or is_pointers(base):
         return _type("Optional", _type("void*"))
     if base[0] in "*&":
         tensor = _union(_TENSOR, *_also(base))

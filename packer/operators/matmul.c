@@ -30,7 +30,7 @@ static struct plan plan_of(const struct dso_op_matmul *product) {
   plan.a_size = plan.a_is_packed ? ceil_div(inner, BLOCK) * BLOCK * product->rows : 0;
   plan.b_size = plan.b_is_packed ? plan.panels * PANEL * inner : 0;
   if (plan.is_narrow) plan.tiles = ceil_div(product->rows, TALL);
-  if (plan.is_narrow) plan.a_size = product->columns * inner; /* in place of rows */
+  if (plan.is_narrow) plan.b_size = product->columns * inner;
   plan.chunks = ceil_div(plan.tiles, POSITIONS);
   return plan;
 }
@@ -151,7 +151,7 @@ static void turn(const void *data, int64_t batch) {
   const float *b = (const float *)product->b + offset(plan, product->b_batch, batch);
   const int64_t row = product->b_is_packed ? PANEL : product->b_row;
   const int64_t column = product->b_is_packed ? 1 : product->b_column;
-  float *to = plan->a + batch * plan->a_size;
+  float *to = plan->b + batch * plan->b_size;
   for (int64_t j = 0; j < product->columns; j++)
     for (int64_t k = 0; k < product->inner; k++) *to++ = b[k * row + j * column];
 }
@@ -202,7 +202,7 @@ static void multiply_few(const void *data, int64_t index) {
   const struct dso_op_matmul *product = plan->product;
   const int64_t inner = product->inner, batch = index / plan->chunks, chunk = index % plan->chunks;
   const int64_t end = min((chunk + 1) * POSITIONS * TALL, product->rows);
-  const float *b = plan->a + batch * plan->a_size;
+  const float *b = plan->b + batch * plan->b_size;
   const struct place place = {
       .after = &product->after, .out = product->out, .step = product->out_row, .plane = BLOCK};
   for (int64_t row = chunk * POSITIONS * TALL; row < end; row += TALL) {
@@ -228,7 +228,7 @@ int dso_op_matmul(const struct dso_op_matmul *product) {
   const int64_t moved = (plan.a_size + plan.b_size) * batches;
   if (product->rows < 1 || product->columns < 1) return 0;
   plan.a = product->workspace;
-  plan.b = plan.b_is_packed ? plan.a + plan.a_size * batches : NULL;
+  plan.b = plan.b_size ? plan.a + plan.a_size * batches : NULL;
   if (plan.is_narrow) {
     if (dso_op_parallel(turn, &plan, batches, moved)) return -1;
     return dso_op_parallel(multiply_few, &plan, batches * plan.chunks,

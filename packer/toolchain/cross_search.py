@@ -138,18 +138,22 @@ def _gcc(target: Target, language: Language) -> Command | None:
 
 
 def _zig(target: Target, language: Language) -> Command | None:
+    if language == "f90":
+        return None
     driver = "cc" if language == "c" else "c++"
-    spec = find_spec("ziglang") if language != "f90" else None
+    spec = find_spec("ziglang")
     if spec is not None and spec.origin is not None:
         path: str | None = os.path.join(os.path.dirname(spec.origin), "zig")
     else:
-        path = shutil.which("zig") if language != "f90" else None
+        path = shutil.which("zig")
     return (os.path.abspath(path), driver, "-target", target.zig) if path else None
 
 
 def _clang(target: Target, language: Language) -> Command | None:
+    if language == "f90":
+        return None
     path = shutil.which("clang" if language == "c" else "clang++")
-    if path is None or shutil.which("ld.lld") is None or target.version or language == "f90":
+    if path is None or shutil.which("ld.lld") is None or target.version:
         return None
     command = _clang_command((os.path.abspath(path),), target, language)
     return command if _has_library(command) else None

@@ -59,6 +59,7 @@ class Module:
     _linked: list[Module]
     _lazy_tree: LazyTree | None = None
     _found: tuple[int, dict[str, Callable[..., Any]]]
+    _all_constants: tuple[int, Constants] | None = None  # of the tree, in a version of all trees
     # True if its payload contains its imports, so that they are not entries of a blob.
     _carries_imports = False
     # True if the imports were changed after the load.
@@ -380,15 +381,14 @@ class Module:
         BlobFormatError
             The record is malformed; another program wrote or changed it.
         """
-        version, known = self.__dict__.get("_constants", (None, None))
-        if version == _tree_version and known is not None:
-            return known  # type: ignore[no-any-return]
+        if self._all_constants is not None and self._all_constants[0] == _tree_version:
+            return self._all_constants[1]
         from .constants import Constants
 
         nodes = list(preorder(self))
         left_out = {name: why for m in nodes for name, why in m.own_left_out.items()}
         found = Constants((own for m in nodes if (own := m.own_constants)), left_out)
-        self.__dict__["_constants"] = (_tree_version, found)
+        self._all_constants = _tree_version, found
         return found
 
     @property

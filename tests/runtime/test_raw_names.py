@@ -16,6 +16,7 @@ from runtime.modules.vm import load
 from runtime.serial.serializer import serialize
 from runtime.serial.stream import Reader, Writer, read_chunk
 
+from ..support.dso_driver import shown_by_c, shown_by_python
 from ..support.payloads import described
 from ..support.vm_assembler import STR, Code, Program, call, const, packed, ret
 from ..support.vm_programs import Operators
@@ -72,6 +73,15 @@ def packer_reads(blob: bytes, dialect: str) -> runtime.Module:
     from runtime.blob import build_tree, parse
 
     return build_tree(parse(blob, dialect))
+
+
+@pytest.mark.parametrize("key", ["opencl", "const_loader", "relax.VMExecutable"])
+def test_a_program_without_python_reads_them(key: str, tmp_path: Path) -> None:
+    """Names, signatures and weights are those that Python shows."""
+    path = packer.export_library(TREES[key], tmp_path / "m.so")
+    text = shown_by_python(path)
+    assert NAME in text
+    assert shown_by_c(path) == text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def test_an_error_shows_the_name_escaped() -> None:

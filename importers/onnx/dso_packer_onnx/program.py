@@ -103,6 +103,7 @@ def make_program(
         It imports the C functions that it calls itself, but not the operators and the weights.
     """
     program = Program()
+    program.number_of("dso.any_alignment")  # in the table of functions it says so of all tensors
     writers = []
     if len(variants) == 1:
         writers += _write(program, name, variants[0], weights)
@@ -205,7 +206,6 @@ class FunctionWriter:
 
     def _check_inputs(self) -> None:
         """Check number, dtype and shape of each argument, and learn the open extents."""
-        self.code.run("dso.any_alignment")
         if self.numbers.symbols or self.epochs or any(one.flow for one in self.operators):
             self.heap = self.code.call("vm.builtin.alloc_shape_heap", MACHINE, self._most_slots())
         heap = NOTHING if self.heap is None else self.heap

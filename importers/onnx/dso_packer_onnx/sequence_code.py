@@ -7,6 +7,7 @@ again.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from packer.relax import DataType
@@ -73,18 +74,12 @@ def _erase(writer: FunctionWriter, operator: Operator) -> Register:
     return writer.code.call("dso.sequence.erase", sequence, place, _context(writer, operator))
 
 
-def _length(writer: FunctionWriter, operator: Operator) -> Register:
-    tensor = writer.tensor_of((), _INT64)
-    found = writer.code.call("dso.sequence.length", writer.argument(operator.inputs[0]))
-    writer.code.run(SET_NUMBER, tensor, found)
-    writer.code.release(found)
-    return tensor
-
-
-def _has(writer: FunctionWriter, operator: Operator) -> Register:
-    tensor = writer.tensor_of((), _BOOL)
-    found = writer.code.call("dso.optional.has", writer.argument(operator.inputs[0]))
-    writer.code.run(SET_FLAG, tensor, found)
+def _scalar(
+    function: str, put: str, dtype: DataType, writer: FunctionWriter, operator: Operator
+) -> Register:
+    tensor = writer.tensor_of((), dtype)
+    found = writer.code.call(function, writer.argument(operator.inputs[0]))
+    writer.code.run(put, tensor, found)
     writer.code.release(found)
     return tensor
 
@@ -108,8 +103,8 @@ CALLS: dict[str, _Rule] = {
     "Empty": _nothing,
     "Erase": _erase,
     "Get": _get,
-    "Has": _has,
+    "Has": partial(_scalar, "dso.optional.has", SET_FLAG, _BOOL),
     "Insert": _insert,
-    "Length": _length,
+    "Length": partial(_scalar, "dso.sequence.length", SET_NUMBER, _INT64),
     "Same": _same,
 }

@@ -43,6 +43,11 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
         [bytes_of(5, 16), *X[1:], bytes_of(16, 7), *Y[1:],
          RANDOM.integers(-99, 99, 7).astype(np.int32), np.float32(1), np.uint8(9)], {}, np.uint8,
     ),
+    "QGemm of rows": (
+        [bytes_of(5, 16), *X[1:], bytes_of(7, 16), floats(7) ** 2 / 9, bytes_of(7) // 2 + 64,
+         RANDOM.integers(-99, 99, 7).astype(np.int32), np.float32(2), np.uint8(9)],
+        {"transB": 1, "alpha": 0.5}, np.uint8,
+    ),
     "FusedMatMul": ([floats(2, 5, 16), floats(2, 7, 16)], {"transB": 1, "alpha": 0.5}, np.float32),
     "FusedGemm": ([floats(5, 16), floats(16, 7), floats(7)], {"activation": "Relu"}, np.float32),
     "FusedConv": (
@@ -56,6 +61,9 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
         [ROWS, floats(2, 5, 16), floats(16), floats(16)], {"epsilon": 1e-5}, np.float32,
     ),
     "SimplifiedLayerNormalization": ([ROWS, floats(16)], {"axis": -1, "epsilon": 1e-5}, np.float32),
+    "SimplifiedLayerNormalization of small numbers": (
+        [np.float32(1e-3) * ROWS, floats(16)], {}, np.float32,
+    ),
     "EmbedLayerNormalization": (
         [np.array([[1, 3, 2]], np.int32), np.array([[0, 1, 1]], np.int32), floats(9, 16),
          floats(5, 16), floats(2, 16), floats(16), floats(16), None,
@@ -79,6 +87,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
 def model_of(kind: str, outputs: int = 1) -> tuple[Any, np.ndarray]:
     """A model of one node, whose other inputs are weights, with `outputs`; and its input."""
     inputs, attributes, result = CASES[kind]
+    kind, *_ = kind.split(" ")
     names = ["" if one is None else f"v{i}" for i, one in enumerate(inputs)]
     index = 2 if kind == "QLinearConcat" else 0
     domain = "" if kind == "SimplifiedLayerNormalization" else "com.microsoft"
@@ -113,6 +122,38 @@ def test_an_operator_gives_what_onnx_runtime_gives(kind: str, tmp_path: Path) ->
     assert np.max(np.abs(found.astype(np.float64) - expected)) <= limit
 
 
+HALVES = ["Attention", "FastGelu", "FusedMatMul", "Gelu", "SkipLayerNormalization"]
+
+
+@pytest.mark.parametrize("kind", HALVES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_an_operator_computes_with_halves(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also rows of zeros by an epsilon that float16 does not have; batch and length are open."""
+    inputs, attributes, _ = CASES[kind]
+    halves = [
+        one.astype(np.float16) if getattr(one, "dtype", None) == np.float32 else one
+        for one in inputs
+    ]
+    if kind == "SkipLayerNormalization":
+        halves[0] = halves[0] * np.float16(0)
+        halves[1], halves[4] = halves[0], halves[4] * np.float16(0)
+        attributes = {"epsilon": 1e-12}
+    monkeypatch.setitem(CASES, kind, (halves, attributes, np.float16))
+    proto, x = model_of(kind)
+    if kind == "FastGelu":
+        for axis, name in enumerate(("batch", "length")):
+            proto.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = name
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    (expected,) = session.run(None, {session.get_inputs()[0].name: x})
+    module, one_level = packer.from_onnx(proto), packer.Build(cpu=())
+    path = packer.export_library(module, tmp_path / "m.so", build=one_level)
+    found = runtime.load(path)["main"](x).numpy()
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-2)
+
+
 def test_what_has_no_row_is_refused_by_name() -> None:
     """An activation, an output, an attribute, an input."""
     proto, _ = model_of("FusedGemm")
@@ -133,10 +174,30 @@ def test_what_has_no_row_is_refused_by_name() -> None:
         packer.from_onnx(proto)
 
 
-def test_a_mask_of_lengths_is_refused() -> None:
-    """It is not one of (batch, keys)."""
+@pytest.mark.parametrize("shape", [(2,), (2, 5, 5)])
+@pytest.mark.parametrize("is_input", [False, True])
+def test_another_mask_is_refused(shape: tuple[int, ...], is_input: bool) -> None:
+    """It is not one of (batch, keys): lengths, or one of each query, also if a node makes it."""
     proto, _ = model_of("Attention")
     mask = next(one for one in proto.graph.initializer if one.name == "v3")
-    mask.CopyFrom(numpy_helper.from_array(np.array([3, 5], np.int32), "v3"))
-    with pytest.raises(packer.ExportError):
+    mask.CopyFrom(numpy_helper.from_array(np.ones(shape, np.int32), "v3"))
+    words = f"'node'.* Attention with input 3 of {len(shape)} axes, not 2"
+    if is_input:  # its rank is then found by inference
+        proto.graph.node[0].input[3] = "made"
+        proto.graph.node.insert(0, helper.make_node("Neg", ["v3"], ["made"]))
+        words = "perm"
+    with pytest.raises(packer.ExportError, match=words):
         packer.from_onnx(proto)
+
+
+def test_keys_by_heads_and_another_axis_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel of ONNX Runtime has other rules for them."""
+    x, scale = floats(2, 4, 16), floats(4, 16)
+    heads = [x, *(floats(2, 4, 4, 4) for _ in "kv")]
+    for kind, inputs, attributes, words in (
+        ("MultiHeadAttention", heads, {"num_heads": 4}, "input 1 of 4 axes, not 3"),
+        ("SimplifiedLayerNormalization", [x, scale], {"axis": 1}, "axis 1, which may not be"),
+    ):
+        monkeypatch.setitem(CASES, kind, (inputs, attributes, np.float32))
+        with pytest.raises(packer.ExportError, match=f"'node'.* with {words}"):
+            packer.from_onnx(model_of(kind)[0])

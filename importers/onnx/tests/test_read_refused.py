@@ -158,6 +158,10 @@ REFUSED = {
     "arity": (one("Add"), r"node 'bad' \(Add\): .*input size 1"),
     "attribute": (one("Softmax", axis="last"), r"node 'bad' \(Softmax\): .*attribute type"),
     "reshape": (one("Reshape", weight("s", np.array([4]))), r"'bad' \(Reshape\): the elements of"),
+    "permutation": (
+        one("Transpose", perm=[0]),
+        r"'bad' \(Transpose\): perm, expected each of 2 axes once, found \[0\]",
+    ),
     "index": (
         one("Gather", weight("i", np.array([7]))),
         r"'bad' \(Gather\): indices, expected -2 to",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
+from ...declare.code import is_pointers
 from ...declare.facts import Facts
 from .names import Names, comment
 
@@ -90,7 +91,7 @@ def _argument(code: str, scope: Scope) -> tuple[str, str]:
     if code.startswith(("@", "*{", "&{")):
         const = "const " if code[0] == "&" else ""
         return f"{const}{_pointee(code, scope)} *", "dso_typed_pointer({})"
-    if code.startswith(("*", "&")) and code[1] in "*&@":
+    if is_pointers(code):
         return "void *", "dso_typed_pointer({})"
     if code.startswith(("*", "&")):
         return "DLTensor *", "dso_typed_tensor({})"

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from runtime import Handle
 from runtime.signature import python_name
 
-from ...declare.code import split_extents, struct_of
+from ...declare.code import is_pointers, split_extents, struct_of
 from ...declare.declaration import Struct
 from .names import Scope, is_identifier
 
@@ -64,7 +64,7 @@ class Annotations:
             return f"{use('Callable')}[..., {use('Any')}] | None"
         if base[0] == "{":
             return self._by_value(structs[struct_of(base)], structs)
-        if base[0] in "*&" and base[1] in "*&@":
+        if is_pointers(base):
             any_ = use("Any")
             return f"{use('list')}[{any_}] | {use('tuple')}[{any_}, ...] | {use('Handle')}{none}"
         if base[0] in "*&" and struct_of(base):

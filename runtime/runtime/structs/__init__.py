@@ -16,7 +16,7 @@ from ..signature import python_name
 from .arrays import has_dtype, packed_array, without_dtype
 from .layout import COMPLEX, FORMATS, Layout, Layouts, Refused, layouts_of, struct_name
 from .members import values_of
-from .packing import Packing, items_of, name_at, ordered, pointee_name
+from .packing import Packing, is_pointee, items_of, name_at, ordered, pointee_name
 from .pointers import packed_pointers
 
 TYPE_CHECKING = False
@@ -87,7 +87,7 @@ def _item(layouts: Layouts, code: str, extents: tuple[int, ...], value: Any, whe
     if code.startswith("{"):
         value = {} if value is ... else value
         return _fields(layouts, layouts[struct_name(code)], value, where)
-    if isinstance(value, Handle) and value.kind not in (None, pointee_name(code) or value.kind):
+    if isinstance(value, Handle) and not is_pointee(value, code):
         text = f"field {where!r}: expected a handle {pointee_name(code)!r}, found {value!r}"
         raise Refused(TypeError, text)
     if value is ...:

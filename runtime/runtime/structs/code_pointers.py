@@ -27,15 +27,16 @@ _NUMBERS: dict[str, Any] = {
 
 def split_type(code: str) -> list[str]:
     """Return the codes of the parameters and, at the end, of the result."""
-    found, depth = [""], 0
-    for char in code[3:]:
+    found: list[str] = []
+    depth, start = 0, len("fn(")
+    for i, char in enumerate(code):
         depth += (char == "(") - (char == ")")
-        if depth == -1 or (char == "," and depth == 0):
-            found.append("")
-            depth = 0 if char == "," else 1 << 20
-        else:
-            found[-1] += char
-    return found[1:] if found[0] == "" else found
+        if depth == 0 and char == ")":
+            return [*found, *filter(None, [code[start:i]]), code[i + 1 :]]
+        if depth == 1 and char == ",":
+            found.append(code[start:i])
+            start = i + 1
+    raise ValueError(f"{code!r}, expected the code of a function")
 
 
 @lru_cache(maxsize=1024)

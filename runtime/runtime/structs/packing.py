@@ -84,6 +84,9 @@ def encoded_text(value: str | bytes, where: str) -> bytes:
         raise Refused(ValueError, text) from None
 
 
+_BYTES = {C_NAMES[code] for code in ("char", "i8", "u8")}  # pointers to these are converted
+
+
 class Packing:
     """The bytes of one struct, and the objects that its pointers refer to."""
 
@@ -205,15 +208,22 @@ class Packing:
     def pointer(self, code: str, address: int) -> Any:
         if code == "str" and address:
             return str(memory_at(address, -1, self.function), "utf-8")
-        kind = code[1:] if code[0] == "@" else pointee_name(code)
-        return handle_at(self.function, address, kind, code[0] == "&")
+        return handle_at(self.function, address, pointee_name(code), code[0] == "&")
 
 
 def pointee_name(code: str) -> str | None:
-    """Return what a pointer points to, as a handle's kind names it; None if any kind fits."""
+    """Return what a pointer points to, as a handle's kind names it; None for ``void *``."""
     if code.startswith("@"):
-        return code[1:] if code != "@function" else None
+        return code[1:]
     return struct_name(code) if code[1:2] == "{" else C_NAMES.get(code[1:])
+
+
+def is_pointee(handle: Handle, code: str) -> bool:
+    """Return True if a handle is of what a pointer of this code points to, or may be."""
+    kind, name = handle.kind, pointee_name(code)
+    if kind is None or name is None or kind == name:
+        return True
+    return kind.startswith("fn(") if name == "function" else {kind, name} <= _BYTES
 
 
 def _update(target: MutableMapping[str, Any], name: str, found: Any) -> None:
@@ -260,14 +270,14 @@ def _store_number(data: bytearray, at: int, code: str, value: Any, where: str) -
 
 
 def _handle_address(function: Function, code: str, handle: Handle, where: str) -> int:
-    kind = code[1:] if code.startswith("@") else struct_name(code) if "{" in code else None
     if handle.closed:
         text = f"field {where!r}: expected an open handle, found {handle!r}"
         raise Refused(ValueError, text)
-    if code == "str" or (kind is not None and handle.kind not in (None, kind)):
+    if code == "str" or not is_pointee(handle, code):
         text = f"field {where!r}: expected a value of type {code}, found {handle!r}"
         raise Refused(TypeError, text)
-    if kind is not None and handle.kind == kind and not handle_belongs(function, handle):
+    is_own = code[0] == "@" or "{" in code  # a type of the library
+    if is_own and handle.kind is not None and not handle_belongs(function, handle):
         text = f"field {where!r}: expected a handle of this library, found {handle!r} of another"
         raise Refused(ValueError, text)
     return handle.address

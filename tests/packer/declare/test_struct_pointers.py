@@ -19,6 +19,10 @@ int run(struct stream *s) { s->level++; return s->read ? s->read(s->data, 4) : -
 int typed(stream_p s) { return run(s); }
 int level(stream_in s) { return s->level; }
 void fill(stream *s) { s->read = two; }
+typedef int (*reader)(void *data, int n);
+reader find(void) { return two; }
+int by_value(stream s) { return run(&s); }
+stream *self(stream *s) { return s; }
 """
 
 
@@ -42,6 +46,17 @@ def test_a_mapping_gives_the_other_members(model: runtime.Module, name: str) -> 
     assert model[name](value) == 8
     assert model[name]({"level": 1, "read": value["read"]}) == 8
     assert model["level"](value) == 5
+
+
+def test_a_function_of_a_known_type_fits_a_member(model: runtime.Module) -> None:
+    """In a mapping and in a struct by value; a handle of something else does not."""
+    found, other = model["find"](), model["self"](runtime.new(model, "stream"))
+    assert (found(None, 3), model["run"]({"read": found})) == (6, 8)
+    assert model["by_value"]((1, found, None)) == 8
+    with pytest.raises(TypeError, match="field 'read': expected a value of type @function"):
+        model["run"]({"read": other})
+    with pytest.raises(TypeError, match="field 'read': expected a handle 'function'"):
+        model["by_value"]((1, other, None))
 
 
 @pytest.mark.parametrize("code", [len, b"\xc3", 5])

@@ -150,9 +150,6 @@ def _model(proto: Any, tensors: Tensors, ranges: Mapping[str, Any]) -> ir.Model:
             else None
         )
         value.const_value = small or weights[name]
-    for node in made.graph.all_nodes():
-        if node.op_type == "STFT" and "onesided" not in node.attributes:
-            node.attributes.add(ir.AttrInt64("onesided", 1))  # ONNX's inference takes it for 0
     made.graph.sort()
     put_inputs(made.graph)
     _separate_outputs(made)

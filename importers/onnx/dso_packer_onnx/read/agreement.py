@@ -166,6 +166,14 @@ def _gather(node: ir.Node, shapes: list[Shape | None], indices: Any) -> str | No
     return f"{text} {indices.max()}"
 
 
+def _permuted(node: ir.Node, shapes: list[Shape | None]) -> str | None:
+    axes = list(range(len(shapes[0] or ())))
+    perm = list(node.attributes.get_ints("perm", axes))
+    if sorted(perm) == axes:
+        return None
+    return f"perm, expected each of {len(axes)} axes once, found {perm}"
+
+
 def _recurrent(gates: int) -> Callable[[ir.Node, list[Shape | None]], str | None]:
     def rule(node: ir.Node, shapes: list[Shape | None]) -> str | None:
         weight, recurrence = shapes[1] or (), shapes[2] or ()
@@ -201,6 +209,7 @@ _RULES: dict[str, Callable[[ir.Node, list[Shape | None]], str | None]] = {
     "LayerNormalization": _rows,
     "RMSNormalization": _rows,
     "PRelu": _slope,
+    "Transpose": _permuted,
     "RNN": _recurrent(1),
     "GRU": _recurrent(3),
     "LSTM": _recurrent(4),

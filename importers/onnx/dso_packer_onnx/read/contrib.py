@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from .graphs import all_nodes
 from .words import name_of_node, refusal
 
 _DOMAIN = "com.microsoft"
+_CAST_LIKE_SINCE = 15  # before it, numbers are float32
 _LAST_AXES_SINCE = 18  # the opset from which the axes of a ReduceMean are an input
 
 
@@ -37,9 +39,16 @@ class _UnsupportedError(Exception):
     """A part of a node that no row has; the text names it."""
 
 
-def _real(name: str, first: int, call: Call) -> str:
+def _ranked(name: str, index: int, rank: int, call: Call) -> str:
+    """Return the statement of an input with so many axes: a Transpose refuses others."""
+    if call.ranks[index] not in (rank, None):
+        raise _UnsupportedError(f"input {index} of {call.ranks[index]} axes, not {rank}")
+    return f" {name} = Transpose<perm = {[*range(rank)]}>(i{index})"
+
+
+def _real(name: str, first: int, call: Call, axis: str = "") -> str:
     zero = f", i{first + 2}" if call.has(first + 2) else ""
-    return f" {name} = DequantizeLinear(i{first}, i{first + 1}{zero})"
+    return f" {name} = DequantizeLinear{axis}(i{first}, i{first + 1}{zero})"
 
 
 def _rounded(name: str, scale: int, call: Call) -> str:
@@ -79,8 +88,17 @@ def _joined(call: Call) -> str:
     return f"{inputs} r = Concat{axis}({values}){_rounded('r', 0, call)}"
 
 
-def _number(name: str, value: float) -> str:
-    return f" {name} = Constant<value = float {{{value!r}}}>()"
+def _number(name: str, value: float, like: str, call: Call) -> str:
+    """Return a constant of the data type of `like`."""
+    constant = f"Constant<value = float {{{value!r}}}>()"
+    if call.opset < _CAST_LIKE_SINCE:
+        return f" {name} = {constant}"
+    return f" {name}f = {constant} {name} = CastLike({name}f, {like})"
+
+
+def _cast(name: str, of: str, like: str, call: Call) -> str:
+    kind = f"CastLike({of}, {like})" if call.opset >= _CAST_LIKE_SINCE else f"Cast<to = 1>({of})"
+    return f" {name} = {kind}"
 
 
 def _mean(name: str, of: str, call: Call) -> str:
@@ -89,18 +107,39 @@ def _mean(name: str, of: str, call: Call) -> str:
     return f" {name}a = Constant<value = int64[1] {{-1}}>() {name} = ReduceMean({of}, {name}a)"
 
 
-def _root_mean_square(x: str, scale: str, call: Call) -> str:
-    """Return x / sqrt(mean of x * x + epsilon) * scale, as `y0`."""
-    epsilon = call.number("epsilon", 1e-12)
-    text = f" q = Mul({x}, {x}){_mean('m', 'q', call)}{_number('e', epsilon)}"
-    return f"{text} v = Add(m, e) d = Sqrt(v) n = Div({x}, d) y0 = Mul(n, {scale})"
+def _root_mean_square(x: str, scale: str, call: Call, epsilon: float = 1e-12) -> str:
+    """Return x / sqrt(mean of x * x + epsilon) * scale, as `y0`; the epsilon is a default."""
+    text = f"{_widened('l', x, call)}{_scaled('n', x, call, epsilon)}"
+    return f"{text} y0 = Mul(n, {scale})"
 
 
 def _normal(x: str, scale: str, bias: str, call: Call) -> str:
-    epsilon = call.number("epsilon", 1e-12)
-    text = f"{_mean('c', x, call)} l = Sub({x}, c) q = Mul(l, l){_mean('m', 'q', call)}"
-    text += f"{_number('e', epsilon)} v = Add(m, e) d = Sqrt(v) n = Div(l, d)"
-    return f"{text} s = Mul(n, {scale}) y0 = {f'Add(s, {bias})' if bias else 'Identity(s)'}"
+    text = f"{_widened('f', x, call)}{_mean('c', 'f', call)} l = Sub(f, c)"
+    text += f"{_scaled('n', x, call, 1e-12)} s = Mul(n, {scale})"
+    return f"{text} y0 = {f'Add(s, {bias})' if bias else 'Identity(s)'}"
+
+
+def _widened(name: str, of: str, call: Call) -> str:
+    """Return float16 as float32, whose least numbers are below an epsilon."""
+    kind = "Cast<to = 1>" if call.opset >= _CAST_LIKE_SINCE else "Identity"
+    return f" {name} = {kind}({of})"
+
+
+def _scaled(name: str, like: str, call: Call, epsilon: float) -> str:
+    """Return `l` / sqrt(mean of l * l + epsilon), of the data type of `like`."""
+    text = f" q = Mul(l, l){_mean('m', 'q', call)}"
+    text += f" e = Constant<value = float {{{call.number('epsilon', epsilon)!r}}}>()"
+    text += " v = Add(m, e) d = Sqrt(v)"
+    if call.opset < _CAST_LIKE_SINCE:
+        return f"{text} {name} = Div(l, d)"
+    return f"{text} u = Div(l, d) {name} = CastLike(u, {like})"
+
+
+def _simplified(call: Call) -> str:
+    axis, rank = call.attributes.get("axis", -1), call.ranks[0]
+    if axis != -1 and (rank is None or axis != rank - 1):
+        raise _UnsupportedError(f"axis {axis}, which may not be the last one")
+    return _root_mean_square("i0", "i1", call, 1e-5)
 
 
 def _skip(call: Call) -> str:
@@ -123,15 +162,16 @@ def _embedded(call: Call) -> str:
     return text + _normal("y2", "i5", "i6", call)
 
 
-def _gelu(x: str) -> str:
-    text = _number("h", 0.5) + _number("one", 1.0) + _number("k", 0.7071067811865476)
+def _gelu(x: str, call: Call) -> str:
+    numbers = {"h": 0.5, "one": 1.0, "k": 0.7071067811865476}
+    text = "".join(_number(name, value, x, call) for name, value in numbers.items())
     return f"{text} a = Mul({x}, k) f = Erf(a) g = Add(f, one) o = Mul({x}, g) y0 = Mul(o, h)"
 
 
 def _fast_gelu(call: Call) -> str:
     text = " x = Add(i0, i1)" if call.has(1) else " x = Identity(i0)"
     for name, value in (("h", 0.5), ("one", 1.0), ("k", 0.7978845608028654), ("c", 0.044715)):
-        text += _number(name, value)
+        text += _number(name, value, "x", call)
     text += " s = Mul(x, x) w = Mul(s, x) b = Mul(w, c) u = Add(x, b) z = Mul(u, k) f = Tanh(z)"
     return text + " g = Add(f, one) o = Mul(x, g) y0 = Mul(o, h)"
 
@@ -150,9 +190,9 @@ def _activated(x: str, call: Call) -> str:
     if kind == "HardSigmoid":
         return f" y0 = HardSigmoid<alpha = {numbers[0]!r}, beta = {numbers[1]!r}>({x})"
     if kind == "Clip":
-        return (
-            f"{_number('low', numbers[0])}{_number('high', numbers[1])} y0 = Clip({x}, low, high)"
-        )
+        limits = zip(("low", "high"), numbers, strict=True)
+        text = "".join(_number(name, value, x, call) for name, value in limits)
+        return f"{text} y0 = Clip({x}, low, high)"
     raise _UnsupportedError(f"the activation {kind!r}")
 
 
@@ -171,10 +211,11 @@ def _gemm(call: Call) -> str:
 
 def _quantised_gemm(call: Call) -> str:
     own = {k: v for k, v in call.attributes.items() if k in ("alpha", "transA", "transB")}
-    text = _real("a", 0, call) + _real("b", 3, call)
+    axis = "<axis = 0>" if call.attributes.get("transB") else ""  # that of the columns
+    text = _real("a", 0, call) + _real("b", 3, call, axis)
     if call.has(6):
-        text += " w = Mul(i1, i4) f = Cast<to = 1>(i6) c = Mul(f, w)"
-        text += f"{_number('k', call.number('alpha', 1.0))} d = Mul(c, k)"
+        text += f" w = Mul(i1, i4){_cast('f', 'i6', 'w', call)} c = Mul(f, w)"
+        text += f"{_number('k', call.number('alpha', 1.0), 'w', call)} d = Mul(c, k)"
     text += f" r = Gemm{_written(own)}(a, b{', d' if call.has(6) else ''})"
     return text + (_rounded("r", 7, call) if call.has(7) else " y0 = Identity(r)")
 
@@ -194,8 +235,8 @@ def _matmul(call: Call) -> str:
         perm[-2:] = perm[:-3:-1]
         names[-1] = f"t{index}"
         text += f" t{index} = Transpose<perm = {perm}>(i{index})"
-    text += f" r = MatMul({', '.join(names)}){_number('k', call.number('alpha', 1.0))}"
-    return f"{text} y0 = Mul(r, k)"
+    text += f" r = MatMul({', '.join(names)})"
+    return f"{text}{_number('k', call.number('alpha', 1.0), 'r', call)} y0 = Mul(r, k)"
 
 
 def _heads(value: str, name: str, count: int, perm: str) -> str:
@@ -211,23 +252,27 @@ def _attended(call: Call, mask: str) -> str:
     text = _heads("qi", "q", heads, "[0, 2, 1, 3]") + _heads("ki", "k", heads, "[0, 2, 3, 1]")
     text += _heads("vi", "v", heads, "[0, 2, 1, 3]") + " p = MatMul(q, k)"
     if call.number("scale", 0.0):
-        text += f"{_number('f', call.number('scale', 0.0))} w = Mul(p, f)"
+        text += f"{_number('f', call.number('scale', 0.0), 'p', call)} w = Mul(p, f)"
     else:
         text += " hs = Shape(q) li = Constant<value = int64[1] {3}>() hn = Gather(hs, li)"
-        text += " hf = Cast<to = 1>(hn) hr = Sqrt(hf) w = Div(p, hr)"
+        text += f"{_cast('hf', 'hn', 'p', call)} hr = Sqrt(hf) w = Div(p, hr)"
     text += f" z = Add(w, {mask})" if mask else " z = Identity(w)"
     text += " o = Softmax<axis = -1>(z) x = MatMul(o, v) xt = Transpose<perm = [0, 2, 1, 3]>(x)"
     return f"{text} ys = Constant<value = int64[3] {{0, 0, -1}}>() y0 = Reshape(xt, ys)"
 
 
+def _thirds(axis: int, call: Call) -> str:
+    count = ", num_outputs = 3" if call.opset >= _LAST_AXES_SINCE else ""
+    return f"Split<axis = {axis}{count}>"
+
+
 def _multi_head_attention(call: Call) -> str:
     if call.has(4) or any(call.given[6:]) or not (call.has(1) and call.has(2)):
         raise _UnsupportedError("packed or cached keys, or a key_padding_mask")
-    text = "".join(f" {name}i = Identity(i{i})" for i, name in enumerate("qkv"))
-    if call.has(3):
-        parts = [f"Split<axis = 0{', num_outputs = 3' if call.opset >= _LAST_AXES_SINCE else ''}>"]
-        text = f" bq, bk, bv = {parts[0]}(i3)"
-        text += "".join(f" {name}i = Add(i{i}, b{name})" for i, name in enumerate("qkv"))
+    text = f" bq, bk, bv = {_thirds(0, call)}(i3)" if call.has(3) else ""
+    for i, name in enumerate("qkv"):
+        text += _ranked(f"{name}x", i, 3, call)
+        text += f" {name}i = {f'Add({name}x, b{name})' if call.has(3) else f'Identity({name}x)'}"
     return text + _attended(call, "i5" if call.has(5) else "")
 
 
@@ -236,14 +281,14 @@ def _attention(call: Call) -> str:
         raise _UnsupportedError("past keys, or sizes of q, k and v")
     if call.attributes.get("do_rotary"):
         raise _UnsupportedError("do_rotary")
-    count = ", num_outputs = 3" if call.opset >= _LAST_AXES_SINCE else ""
     text = " w0 = MatMul(i0, i1)" + (" wb = Add(w0, i2)" if call.has(2) else " wb = Identity(w0)")
-    text += f" qi, ki, vi = Split<axis = 2{count}>(wb)"
+    text += f" qi, ki, vi = {_thirds(2, call)}(wb)"
     mask = ""
-    if call.has(3):  # of (batch, keys): a Transpose refuses lengths
+    if call.has(3):  # of (batch, keys), not lengths
         low = call.number("mask_filter_value", -10000.0)
-        text += f" mt = Transpose<perm = [0, 1]>(i3) mf = Cast<to = 1>(mt){_number('mo', 1.0)}"
-        text += f"{_number('ml', low)} mn = Sub(mo, mf) mm = Mul(mn, ml)"
+        text += f"{_ranked('mt', 3, 2, call)}{_cast('mf', 'mt', 'w0', call)}"
+        text += f"{_number('mo', 1.0, 'w0', call)}{_number('ml', low, 'w0', call)}"
+        text += " mn = Sub(mo, mf) mm = Mul(mn, ml)"
         text += " ms = Constant<value = int64[4] {0, 1, 1, -1}>() mask = Reshape(mm, ms)"
         mask = "mask"
     if call.has(5):
@@ -255,13 +300,13 @@ def _attention(call: Call) -> str:
 _POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
 _ROWS: dict[str, Callable[[Call], str]] = {
     "Attention": _attention,
-    "BiasGelu": lambda call: " x = Add(i0, i1)" + _gelu("x"),
+    "BiasGelu": lambda call: " x = Add(i0, i1)" + _gelu("x", call),
     "EmbedLayerNormalization": _embedded,
     "FastGelu": _fast_gelu,
     "FusedConv": _conv,
     "FusedGemm": _gemm,
     "FusedMatMul": _matmul,
-    "Gelu": lambda call: _gelu("i0"),
+    "Gelu": lambda call: _gelu("i0", call),
     "MultiHeadAttention": _multi_head_attention,
     "QGemm": _quantised_gemm,
     "QLinearAdd": _quantised("Add", 2),
@@ -272,9 +317,10 @@ _ROWS: dict[str, Callable[[Call], str]] = {
     "QLinearMul": _quantised("Mul", 2),
     "QLinearSigmoid": _quantised("Sigmoid", 1),
     "QuickGelu": lambda call: (
-        f"{_number('k', call.number('alpha', 1.702))} a = Mul(i0, k) s = Sigmoid(a) y0 = Mul(i0, s)"
+        f"{_number('k', call.number('alpha', 1.702), 'i0', call)} a = Mul(i0, k)"
+        " s = Sigmoid(a) y0 = Mul(i0, s)"
     ),
-    "SimplifiedLayerNormalization": lambda call: _root_mean_square("i0", "i1", call),
+    "SimplifiedLayerNormalization": _simplified,
     "SkipLayerNormalization": lambda call: _skip(
         call._replace(attributes={**call.attributes, "beta": 1})
     ),
@@ -297,7 +343,7 @@ def define_contrib(model: Any, weights: Mapping[str, Any], source: str) -> None:
     )
     known = {function.name for function in model.functions if function.domain == _DOMAIN}
     ranks = {name: len(weight.shape) for name, weight in weights.items()} | _ranks(model.graph)
-    nodes = _nodes(model.graph)
+    nodes = [*all_nodes(model.graph.node)]
     read = {name for node in nodes for name in node.input} | {
         one.name for one in model.graph.output
     }
@@ -338,17 +384,6 @@ def define_contrib(model: Any, weights: Mapping[str, Any], source: str) -> None:
         node.op_type, node.domain = name, _DOMAIN
     if known and all(one.domain != _DOMAIN for one in model.opset_import):
         model.opset_import.add(domain=_DOMAIN, version=1)
-
-
-def _nodes(graph: Any) -> list[Any]:
-    """Return the nodes of a graph and of its subgraphs."""
-    found = []
-    for node in graph.node:
-        found.append(node)
-        for one in node.attribute:
-            for inner in [one.g, *one.graphs] if one.HasField("g") else one.graphs:
-                found += _nodes(inner)
-    return found
 
 
 def _ranks(graph: Any) -> dict[str, int]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..extent import Extent, parsed, written
+from ..extent import Extent, parsed, product, written
 from .words import name_of_node
 
 if TYPE_CHECKING:
@@ -97,6 +97,8 @@ def _equations(graph: ir.Graph) -> Iterator[Equation]:
                 pairs += [pair for i, pair in enumerate(both) if i != axis]
         elif node.op_type == "MatMul" and min(map(len, shapes)) > 1:
             pairs = [(shapes[0][-1], shapes[1][-2]), *_aligned(shapes[0][:-2], shapes[1][:-2])]
+        elif node.op_type in ("DepthToSpace", "Reshape", "SpaceToDepth"):
+            pairs = [(product(shapes[0]), product(extents_of(node.outputs[0])))]
         for one, other in pairs:
             if one != other:
                 yield Equation(one, other, name_of_node(node))

@@ -34,6 +34,7 @@ def register_exact() -> None:
         ("LpPool", 2, _windows),
         ("Pad", 13, _padded),
         ("Resize", 13, _resized),
+        ("STFT", 18, _framed),
     ):
         theirs = registry.get("", kind, since - 1)
         assert theirs is not None
@@ -151,6 +152,21 @@ def _resized(node: ir.Node, before: Sequence[Extent | None]) -> list[Extent | No
     for axis, size in zip(axes, sizes, strict=True):
         found[axis] = size
     return found
+
+
+def _framed(node: ir.Node, before: Sequence[Extent | None]) -> list[Extent | None] | None:
+    """Return the extents after an STFT of constant steps and lengths."""
+    import sympy
+
+    steps, lengths = (_numbers(value) for value in (node.inputs[1], [*node.inputs, None, None][3]))
+    window = node.inputs[2] if len(node.inputs) > 2 else None
+    of_window = (known_extents(window.shape) or [None])[0] if window is not None else None
+    length = lengths[0] if lengths else of_window
+    if not steps or not steps[0] or not isinstance(length, int) or before[1] is None:
+        return None
+    frames = rounded_down(sympy.Rational(1, steps[0]) * (expression_of(before[1]) - length)) + 1
+    half = length // 2 + 1 if node.attributes.get_int("onesided", 1) else length
+    return [before[0], written(frames), half, 2]
 
 
 def _numbers(value: ir.Value | None) -> list[int] | None:

@@ -110,6 +110,9 @@ class Inference:
         self._add_inputs(model.graph, [*node.inputs], as_scalars)
         model.graph.name = "g"
         model.graph.node.append(proto)
+        if node.op_type == "STFT" and "onesided" not in node.attributes and not node.domain:
+            attribute = onnx.helper.make_attribute("onesided", 1)
+            model.graph.node[0].attribute.append(attribute)  # inference takes it for 0
         for value in node.outputs:
             if value.name:
                 model.graph.output.add(name=value.name)

@@ -11,7 +11,7 @@ _TO_DEPTH = [0, 3, 5, 1, 2, 4]
 
 
 def expand_shuffles(model: ir.Model) -> int:
-    """Replace them if at most one extent is open; return how many."""
+    """Replace them; return how many."""
     count = 0
     for node in model.graph:
         if not is_node(node, "DepthToSpace", "SpaceToDepth"):
@@ -19,8 +19,6 @@ def expand_shuffles(model: ir.Model) -> int:
         shape, value = dims(node.inputs[0]), node.inputs[0]
         made = dims(node.outputs[0])
         if shape is None or made is None or value is None or len(shape) != 4:
-            continue
-        if sum(not isinstance(extent, int) for extent in shape) > 1:
             continue
         size = node.attributes.get_int("blocksize", 1)
         batch, channels, height, width = shape

@@ -134,6 +134,15 @@ MODELS = {
     ' { y = Resize <mode = "nearest", nearest_mode = "floor",'
     ' coordinate_transformation_mode = "asymmetric"> (x, , n) }',
     "DFT": "(float[a, b, 2] x) => (float[p, q, r] y) <int64 n = {1}> { y = DFT (x, , n) }",
+    "STFT": "(float[a, b2, 1] x) => (float[p, q, r, s] y) <int64 n = {2}, int64 d = {3}>"
+    " { y = STFT (x, d, , n) }",
+    "STFT of both sides": "(float[a, b2, 1] x, float[2] w) => (float[p, q, r, s] y)"
+    " <int64 d = {1}> { y = STFT <onesided = 0> (x, d, w) }",
+    "DepthToSpace": "(float[1, 8, a, b] x) => (float[p, q, r, s] y)"
+    ' { y = DepthToSpace <blocksize = 2, mode = "CRD"> (x) }',
+    "halves": "(float16[a, b] x, float16[b] z) => (float16[p, q] y)"
+    " { u = Transpose (x) v = Transpose (u) w = Div (v, z) t = Cast <to = 1> (w) r = Relu (t)"
+    " y = Cast <to = 10> (r) }",
     "Reshape": "(float[a, b] x) => (float[p] y) <int64[1] s = {-1}>"
     " { r = Relu (x) y = Reshape (r, s) }",
     "MatMul": "(float[a, b] x, float[b, 5] z) => (float[p, q] y) { y = MatMul (x, z) }",
@@ -158,8 +167,9 @@ NOT_EMPTY = {
     "MaxPool",
 }
 NOT_EMPTY |= {"Pad", "ReduceMax", "ReduceMean", "Slice", "Softmax", "depthwise", "pools"}
-NOT_EMPTY |= {"ConvTranspose", "Resize"}
-GAPS = {"Conv", "ConvTranspose", "MaxPool", "depthwise", "pools"}  # of the reference evaluator
+NOT_EMPTY |= {"ConvTranspose", "Resize", "STFT"}
+# Gaps of the reference evaluator.
+GAPS = {"Conv", "ConvTranspose", "MaxPool", "STFT", "depthwise", "pools"}
 
 
 def model_of(text: str) -> onnx.ModelProto:
@@ -178,7 +188,8 @@ def inputs_of(proto: onnx.ModelProto, a: int, b: int) -> dict[str, np.ndarray]:
     made = {}
     for value in proto.graph.input:
         dims = value.type.tensor_type.shape.dim
-        shape = [{"a": a, "b": b}.get(dim.dim_param, dim.dim_value) for dim in dims]
+        sizes = {"a": a, "b": b, "2*b": 2 * b}
+        shape = [sizes.get(dim.dim_param, dim.dim_value) for dim in dims]
         dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         numbers = random.integers(0, 8, shape)
         made[value.name] = numbers + random.random(shape) - 4 if dtype.kind == "f" else numbers
@@ -228,6 +239,16 @@ REFUSED = {
         "(float[a, b] x, float[a, b2] z) => (float[p, q] y) { y = Concat <axis = 1> (x, z) }",
         ((2, 3), (2, 7)),
         r"input 'z' of float32\[a, 2\*b\]: extent of axis 1, expected 6, found 7",
+    ),
+    "elements": (
+        "(float[a, b] x) => (float[p, q] y) <int64[2] s = {-1, 2}> { y = Reshape (x, s) }",
+        ((3, 3),),
+        r"\(Reshape\): extent .* expected 9, found 8",
+    ),
+    "blocks": (
+        "(float[1, 1, a, 4] x) => (float[p, q, r, s] y) { y = SpaceToDepth <blocksize = 2> (x) }",
+        ((1, 1, 3, 4),),
+        r"\(SpaceToDepth\): extent .* expected 12, found 8",
     ),
     "an index": (
         MODELS["Gather of rows"],

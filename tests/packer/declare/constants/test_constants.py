@@ -259,3 +259,18 @@ def test_clang_confirms_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (pytest.approx(0.1)) == runtime.load(
         packer.export_library(module, tmp_path / "c.so")
     ).constants.TENTH
+
+
+def test_constants_follow_the_tree(tmp_path: Path) -> None:
+    """Also those that were read before: an import that is added has its own."""
+    made = []
+    for name, value in (("ONE", 1), ("TWO", 2)):
+        code = f"enum {{ {name} = {value} }}; int f(void) {{ return {name}; }}"
+        module = packer.CSourceModule(code, functions=AUTO)
+        made.append(runtime.load(packer.export_library(module, tmp_path / f"{name}.so")))
+    first, second = made
+    assert dict(first.constants) == {"ONE": 1}
+    first.import_module(second)
+    assert dict(first.constants) == {"ONE": 1, "TWO": 2}
+    first.clear_imports()
+    assert "TWO" not in first.constants

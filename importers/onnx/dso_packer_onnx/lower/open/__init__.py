@@ -15,7 +15,6 @@ from ..one_node import results
 from ..refused import refuse
 from . import chosen, movement, reductions, scatter, spectrum, values, windows
 from .elements import elementwise
-from .parts import given
 from .scalar import scalar_in_c
 
 if TYPE_CHECKING:
@@ -39,21 +38,17 @@ def lower_open(node: ir.Node) -> Operator:
 
     Raises OperatorRefusedError if there are none for its data types or attributes.
     """
-    for value in (*node.inputs, *results(node)):
-        if value is not None and c_type(value) not in _TYPES:
-            raise refuse(node, "dtype", f"value {value.name!r}")
     rule = _rule(node)
     assert rule is not None
+    takes_halves = rule is elementwise or node.op_type in movement.RULES
+    for value in (*node.inputs, *results(node)):
+        type_ = None if value is None else c_type(value)
+        if type_ and type_ not in _TYPES and not (takes_halves and type_ == "_Float16"):
+            raise refuse(node, "dtype", f"value {value.name!r}")
     return rule(node)
 
 
-def _view(node: ir.Node) -> Operator:
-    return Operator(node.op_type.lower(), "", (given(node, 0),), tuple(results(node)))
-
-
-_VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
 _RULES: dict[str, Callable[[ir.Node], Operator]] = {
-    **dict.fromkeys(_VIEWS, _view),
     **chosen.RULES,
     **movement.RULES,
     **reductions.RULES,

@@ -61,7 +61,7 @@ _MATH = {
     "Acosh": "acosh",
     "Atanh": "atanh",
 }
-_FLOATS = ("float", "double")
+_FLOATS = ("float", "double", "_Float16")  # functions of the last one compute with double
 
 
 def scalar_in_c(node: ir.Node, x: Sequence[str]) -> Scalar | None:
