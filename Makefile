@@ -185,6 +185,10 @@ test-trees: $(VENV_TREES)/installed
 stress-trees: $(VENV_TREES)/installed
 	PYTHONPATH=. $(VENV_TREES)/bin/python -P -m importers.trees.tests.stress
 
+# The models of the tests of skl2onnx and lleaves, which are downloaded: ten minutes.
+suites-trees: $(VENV_TREES)/installed
+	PYTHONPATH=. $(VENV_TREES)/bin/python -P -m importers.trees.tests.suites
+
 # Numba's own tests, recorded and run without Numba: half an hour.
 parity: $(VENV_NUMBA)/installed
 	$(VENV_NUMBA)/bin/python -P importers/numba/tests/parity $(TESTFLAGS)

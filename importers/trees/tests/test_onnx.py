@@ -139,6 +139,18 @@ def test_modes_of_trees(mode: str, tracks: int, tmp_path: Path) -> None:
     _compare(_model("TreeEnsembleRegressor", **made), _NAN, tmp_path)
 
 
+def test_float_operators_of_integers(tmp_path: Path) -> None:
+    """Are rounded after each operation, as float32 is, so a tree that follows takes its side."""
+    scaler = {"offset": [0.1, 0.2, 0.3], "scale": [0.3, 0.7, 1.1]}
+    model = _model("Scaler", dtype="int64", **scaler)
+    rows = np.arange(3000).reshape(-1, 3)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    expected = session.run(["y"], {"x": rows})[0]
+    path = packer.export_library(packer.from_trees(model), tmp_path / "score.so")
+    found = np.asarray(runtime.load(path)["predict"](rows.astype("float64")))
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_doubles_of_trees(tmp_path: Path) -> None:
     """Of nodes_values_as_tensor and its kin: ONNX Runtime computes in float64, and rounds."""
     for made in (
@@ -210,6 +222,8 @@ _REGRESSOR, _CLASSIFIER = "TreeEnsembleRegressor", "TreeEnsembleClassifier"
     [
         (_model("Flatten", axis=0), "axis 0, expected another one"),
         (_model("Gather", "x", np.array([0])), "axis or indices, expected the last"),
+        (_model("Cast", to=11), "type 11 of float32, expected float; give double inputs"),
+        (_model("Cast", to=10), "type 10 of float32"),
         (_model("Softmax", axis=0), "axis, expected the last one"),
         (_model("Sub", np.ones((2, 1), np.float32), "x"), r"a constant \[2, 1\], expected one row"),
         (_model("LinearRegressor", **_LINEAR, post_transform="LOGISTIC"), "expected NONE"),

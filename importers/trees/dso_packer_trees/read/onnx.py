@@ -18,7 +18,7 @@ from ..steps import Columns, Steps
 from . import onnx_trees
 from .expecting import expecting
 from .onnx_ensemble import read_ensemble
-from .onnx_ops import OPS
+from .onnx_ops import FLOATS, OPS, rounded
 
 _FORESTS = (*onnx_trees.NODES, "TreeEnsemble")
 _LABEL = "a label of classes"
@@ -103,6 +103,7 @@ class _Graph:
                 found = OPS[node.op_type](
                     self.steps, inputs, {**attributes, "version": self._version}
                 )
+                found = rounded(self.steps, found) if node.op_type in FLOATS else found
         else:
             raise ExportError(f"{where}: not supported, expected one of {', '.join(sorted(OPS))}")
         # Classifiers have the label first.
@@ -137,7 +138,9 @@ class _Graph:
 def _width(value: Any, graph: Any) -> int:
     """Return the number of columns of an input: of its type, or of the trees that read it."""
     dims = value.type.tensor_type.shape.dim
-    if len(dims) > 2 or (len(dims) and dims[-1].dim_value):
+    if len(dims) > 2:
+        raise ValueError(f"input {value.name!r} has {len(dims)} axes, expected rows")
+    if len(dims) and dims[-1].dim_value:
         return int(dims[-1].dim_value)
     ids = [
         max(a.ints, default=0)

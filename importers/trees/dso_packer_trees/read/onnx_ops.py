@@ -18,8 +18,13 @@ Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 _NORMS = {"MAX": Op.NORM_MOST, "L1": Op.NORM_L1, "L2": Op.NORM_L2}
 _INTEGERS = (2, 3, 4, 5, 6, 7, 12, 13)  # of TensorProto.DataType
-_TEXT, _BOOL = 8, 9
+_FLOAT, _TEXT, _BOOL, _DOUBLE = 1, 8, 9, 11
 _TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX")
+# Their results are float32, of inputs of any type.
+FLOATS = (
+    *("FeatureVectorizer", "LinearClassifier", "LinearRegressor", "Normalizer", "Scaler"),
+    *("SVMClassifier", "SVMRegressor"),
+)
 # The functions of all operators but these have one operand or two.
 _ONE = {
     "Abs": Op.ABS,
@@ -92,7 +97,16 @@ def _cast(steps: Steps, inputs: Inputs, attributes: Attributes) -> Any:
         raise ValueError("a text, expected a number")
     if to == _BOOL:
         return _not(steps, [steps.each(Op.EQUAL, inputs[0], 0.0)], {})
-    return steps.each(Op.TRUNC, inputs[0]) if to in _INTEGERS else inputs[0]
+    if to in _INTEGERS:
+        return steps.each(Op.TRUNC, inputs[0])
+    if to != _FLOAT and (to, steps.dtype) != (_DOUBLE, "float64"):
+        raise ValueError(f"type {to} of {steps.dtype}, expected float; give double inputs")
+    return rounded(steps, inputs[0]) if to == _FLOAT else inputs[0]
+
+
+def rounded(steps: Steps, x: Columns) -> Columns:
+    """Round to float32."""
+    return steps.each(Op.FLOAT32, x) if steps.dtype == "float64" else x
 
 
 def _reshape(steps: Steps, inputs: Inputs, _: Attributes) -> Columns:
@@ -187,7 +201,7 @@ def _product(steps: Steps, inputs: Inputs, attributes: Attributes) -> Columns:
 def _scaler(steps: Steps, inputs: Inputs, attributes: Attributes) -> Columns:
     x = inputs[0]
     if len(attributes.get("offset", ())):
-        x = steps.each(Op.SUB, x, _array(attributes, "offset"))
+        x = rounded(steps, steps.each(Op.SUB, x, _array(attributes, "offset")))
     return steps.each(Op.MUL, x, _array(attributes, "scale")) if "scale" in attributes else x
 
 

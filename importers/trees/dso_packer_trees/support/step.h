@@ -135,6 +135,7 @@ static int NAME(run_step)(const struct steps *s, const struct step *step, NUMBER
     EACH(LOG1P, OF(log1p)(x[k]));
     EACH(TANH, OF(tanh)(x[k]));
     EACH(LOGISTIC, 1 / (1 + OF(exp)(-x[k])));
+    EACH(FLOAT32, (NUMBER)(float)x[k]);
     EACH(COPY, x[(uint32_t)numbers[k]]);
     case NORM_L1:
     case NORM_L2:
