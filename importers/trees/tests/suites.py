@@ -4,7 +4,8 @@ PYTHONPATH=. .venv-trees/bin/python -P -m importers.trees.tests.suites
 
 The source distributions of skl2onnx and lleaves are downloaded to build/suites. Each model that a
 test of skl2onnx gives to ONNX Runtime is compared with ONNX Runtime (`recorded`); each model file
-of lleaves with LightGBM, for rows around its thresholds. Scores in float32 are equal up to rounding.
+of lleaves with LightGBM, for rows around its thresholds.
+Scores in float32 are equal up to rounding.
 """
 
 from __future__ import annotations
