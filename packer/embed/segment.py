@@ -263,7 +263,7 @@ def _symbol_edits(
             if symbol.st_shndx != linked.section:
                 continue
             name = names[symbol.st_name : names.index(0, symbol.st_name)].decode()
-            # GNU ld adds the version of a symbol to its name in .symtab.
+            # A linker may add the version of a symbol to its name in .symtab.
             start, nbytes = places[name.partition("@")[0]] if symbol.st_size else (0, 0)
             moved = symbol._replace(st_value=segment.p_vaddr + start, st_size=nbytes)
             yield section.sh_offset + index * size_of(SymbolEntry), pack([moved])

@@ -18,8 +18,10 @@ from ..steps import Columns, Steps
 from . import onnx_trees
 from .expecting import expecting
 from .onnx_ensemble import read_ensemble
-from .onnx_ops import FLOATS, OPS, rounded
+from .onnx_ml_ops import FLOATS, ML_OPS
+from .onnx_ops import OPS, rounded
 
+_OPS = OPS | ML_OPS
 _FORESTS = (*onnx_trees.NODES, "TreeEnsemble")
 _LABEL = "a label of classes"
 # TensorProto.DataType of a graph's inputs; float32 counts no integers.
@@ -94,18 +96,18 @@ class _Graph:
             found = _folded(node, [self._values[x] for x in node.input if x])
         elif node.op_type in _FORESTS:
             found = self._add_forest(node, attributes, where)
-        elif node.op_type in OPS:
+        elif node.op_type in _OPS:
             inputs = [self._values.get(x) if x else None for x in node.input]
             if any(x is None and name for x, name in zip(inputs, node.input, strict=True)):
                 text = f"an input is {_LABEL}, or is from before the trees, expected a number"
                 raise ExportError(f"{where}: {text}")
             with expecting(where, "the attributes of ONNX"):
-                found = OPS[node.op_type](
+                found = _OPS[node.op_type](
                     self.steps, inputs, {**attributes, "version": self._version}
                 )
                 found = rounded(self.steps, found) if node.op_type in FLOATS else found
         else:
-            raise ExportError(f"{where}: not supported, expected one of {', '.join(sorted(OPS))}")
+            raise ExportError(f"{where}: not supported, expected one of {', '.join(sorted(_OPS))}")
         # Classifiers have the label first.
         self._values[node.output[-1 if node.op_type.endswith("Classifier") else 0]] = found
 

@@ -18,12 +18,13 @@ from ..forest import Forest, Kind, Link, TreeLists, Trees, below
 
 NODES = ("TreeEnsembleRegressor", "TreeEnsembleClassifier")
 _LINKS = {"NONE": Link.IDENTITY, "LOGISTIC": Link.SIGMOID, "SOFTMAX": Link.SOFTMAX}
-# The test of a mode: whether the children are exchanged, and whether it is x < value.
+# The modes of opset 5, by their number; MEMBER is a set.
+LESS_EQUAL, LESS, GREATER_EQUAL, GREATER, EQUAL, NOT_EQUAL, MEMBER = range(7)
 _MODES = {
-    "BRANCH_LEQ": (False, False),
-    "BRANCH_LT": (False, True),
-    "BRANCH_GT": (True, False),
-    "BRANCH_GTE": (True, True),
+    b"BRANCH_LEQ": LESS_EQUAL,
+    b"BRANCH_LT": LESS,
+    b"BRANCH_GTE": GREATER_EQUAL,
+    b"BRANCH_GT": GREATER,
 }
 
 
@@ -121,45 +122,42 @@ def _trees(
 ) -> Trees:
     """Return the trees; a leaf without a value adds 0."""
     none = np.zeros_like(next(iter(values.values())))
-    tree_ids = np.asarray(attributes["nodes_treeids"], np.int64)
-    node_ids = np.asarray(attributes["nodes_nodeids"], np.int64)
-    columns: dict[str, NDArray[Any]] = {
-        key: np.asarray(attributes[f"nodes_{name}"], dtype)
-        for key, name, dtype in (
-            *(("left", "truenodeids", np.int64), ("right", "falsenodeids", np.int64)),
-            *(("feature", "featureids", np.int64), ("threshold", "values", dtype)),
-        )
-    }
-    missing = np.asarray(
-        attributes.get("nodes_missing_value_tracks_true") or [0] * len(tree_ids), np.int64
-    )
-    modes = [mode.decode() for mode in attributes["nodes_modes"]]
+    names = ("treeids", "nodeids", "truenodeids", "falsenodeids", "featureids")
+    columns = (np.asarray(attributes[f"nodes_{name}"], np.int64) for name in names)
+    tree_ids, node_ids, true, false, feature = columns
+    modes = attributes["nodes_modes"]
+    if unknown := {*modes} - {*_MODES, b"LEAF"}:
+        known = ", ".join(mode.decode() for mode in _MODES)
+        raise ExportError(f"{where}: mode {min(unknown).decode()}, expected one of {known}")
+    tracks = attributes.get("nodes_missing_value_tracks_true") or [0] * len(modes)
+    splits = np.asarray(attributes["nodes_values"], dtype)
+    numbers = np.array([_MODES.get(mode, LESS_EQUAL) for mode in modes])
+    threshold, kind, is_other = numeric_tests(numbers, splits, np.asarray(tracks))
+    is_leaf = np.array([mode == b"LEAF" for mode in modes])
+    left = np.where(is_leaf, -1, np.where(is_other, false, true))
+    right = np.where(is_leaf, -1, np.where(is_other, true, false))
     trees = TreeLists(where)
     for tree in dict.fromkeys(tree_ids.tolist()):
         at = np.nonzero(tree_ids == tree)[0]
         at = at[np.argsort(node_ids[at], kind="stable")]
         if (node_ids[at] != np.arange(len(at))).any():
             raise ExportError(f"{where}: tree {tree}: nodes_nodeids, expected 0 to {len(at) - 1}")
-        one = {key: column[at] for key, column in columns.items()}
-        tests = [modes[i] for i in at.tolist()]
-        if unknown := {*tests} - {*_MODES, "LEAF"}:
-            text = f"mode {min(unknown)}, expected one of {', '.join(_MODES)}"
-            raise ExportError(f"{where}: tree {tree}: {text}")
-        is_leaf = np.array([test == "LEAF" for test in tests])
-        is_other = np.array([_MODES.get(test, (False, False))[0] for test in tests])
-        is_less = np.array([_MODES.get(test, (False, False))[1] for test in tests])
-        left, right = (np.where(is_leaf, -1, one[key]) for key in ("left", "right"))
-        # A missing value goes where the test is true if it is marked, else where it is false.
-        is_left = (missing[at] != 0) != is_other
-        trees.add(
-            np.where(is_other, right, left),
-            np.where(is_other, left, right),
-            one["feature"],
-            np.where(is_less, below(one["threshold"]), one["threshold"]).astype(np.float64),
-            np.where(is_left, Kind.NAN_LEFT, Kind.NAN_RIGHT).astype(np.uint8),
-            np.stack([values.get((tree, i), none) for i in range(len(at))]),
-        )
+        leaves = np.stack([values.get((tree, i), none) for i in range(len(at))])
+        trees.add(left[at], right[at], feature[at], threshold[at], kind[at], leaves)
     return trees.joined()
+
+
+def numeric_tests(
+    modes: NDArray[np.integer], splits: NDArray[np.floating], tracks: NDArray[np.integer]
+) -> tuple[NDArray[np.float64], NDArray[np.uint8], NDArray[np.bool_]]:
+    """Return the thresholds and kinds; and if the right child is the one of a true test.
+
+    A missing value goes where the test is true if it is marked in `tracks`, else where it is false.
+    """
+    is_other = np.isin(modes, (GREATER, GREATER_EQUAL, NOT_EQUAL))
+    is_less = np.isin(modes, (LESS, GREATER_EQUAL))
+    kind = np.where((tracks != 0) != is_other, Kind.NAN_LEFT, Kind.NAN_RIGHT).astype(np.uint8)
+    return np.where(is_less, below(splits), splits).astype(np.float64), kind, is_other
 
 
 def _values(
