@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 INCLUDE = [ROOT / "runtime/include", ROOT / "packer/operators"]
 COMPILER = os.environ.get("CC", "cc")
-# As program.py and packer compile; -U: the object must link with any C library.
+# As code.py and packer compile; -U: the object must link with any C library.
 OPTIONS = ["-O3", "-ffp-contract=off", "-fPIC", "-U_FORTIFY_SOURCE", "-fvisibility=hidden"]
 
 
@@ -53,6 +53,7 @@ class BuildObjects(build_py):
             folder.mkdir(parents=True, exist_ok=True)
             for source in sorted((package / "support").glob("*.c")):
                 self.make_objects(source, folder)
+            (folder / "trees.so").unlink(missing_ok=True)  # of an older build
             if has_packer():
                 sys.path.insert(0, str(package.parent.resolve()))
                 from dso_packer_trees.code import prelink
