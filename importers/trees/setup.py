@@ -91,7 +91,7 @@ class Wheel(bdist_wheel):
 
 def platform_tag(library):
     """Return the tag that packer measures of the library; objects need no version of glibc."""
-    if not library.exists():
+    if not (has_packer() and library.exists()):
         return f"manylinux_2_17_{os.uname().machine}"
     from packer.packaging.wheel import platform_of
 
