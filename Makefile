@@ -1,6 +1,6 @@
 # make demo | resnet18 | test | test-importers | test-peers | test-onnx | parity | samples | check |
-# format | docs | bench | sanitize | fuzz | stress | stress-onnx | stress-trees | clean. Everything is installed
-# into .venv, and large packages into .venv-tvm, .venv-tvm-legacy, .venv-onnx, .venv-numba,
+# format | docs | bench | sanitize | fuzz | stress | stress-onnx | stress-trees | suites-trees | clean.
+# Everything is installed into .venv, and large packages into .venv-tvm, .venv-tvm-legacy, .venv-onnx, .venv-numba,
 # .venv-trees and .venv-scale; nothing needs root.
 PYTHON ?= python3
 VENV := .venv
@@ -24,7 +24,7 @@ TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 
 C_FILES = $(shell find runtime/native runtime/include templates packer/operators importers -name '*.[ch]')
 
-.PHONY: demo resnet18 test test-first test-second test-skipped test-tvm test-models test-onnx test-numba test-trees parity test-scale test-importers test-peers samples check format docs bench sanitize fuzz stress stress-onnx stress-trees clean
+.PHONY: demo resnet18 test test-first test-second test-skipped test-tvm test-models test-onnx test-numba test-trees parity test-scale test-importers test-peers samples check format docs bench sanitize fuzz stress stress-onnx stress-trees suites-trees clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -184,6 +184,10 @@ test-trees: $(VENV_TREES)/installed
 # A million mutants of the tables of forests and steps.
 stress-trees: $(VENV_TREES)/installed
 	PYTHONPATH=. $(VENV_TREES)/bin/python -P -m importers.trees.tests.stress
+
+# The models of the tests of skl2onnx and lleaves, which are downloaded: ten minutes.
+suites-trees: $(VENV_TREES)/installed
+	PYTHONPATH=. $(VENV_TREES)/bin/python -P -m importers.trees.tests.suites
 
 # Numba's own tests, recorded and run without Numba: half an hour.
 parity: $(VENV_NUMBA)/installed

@@ -1,16 +1,21 @@
-"""Scores of forests on one thread: LightGBM, ONNX Runtime and a library of packer.
+"""Scores of forests on one thread: LightGBM, ONNX Runtime, compilers, and a library of packer.
 
     .venv-trees/bin/python benchmarks/trees.py [--quick]
 
 Each forest is trained by LightGBM on random rows. All score the same 1,000 different rows, in one
 batch and one by one; the figures are microseconds of processor time for a row: the least of the
 rounds, in which the subjects take turns. ONNX Runtime gets the forest in float32. The ratio is
-that of the faster peer. YDF scores a forest that it trained.
+that of the fastest peer. YDF scores a forest that it trained.
+
+lleaves and tl2cgen are measured where they are installed, in forests of at most COMPILED trees,
+since they compile for minutes. lleaves needs llvmlite<0.42 and numpy<2: an environment with these,
+tl2cgen, treelite, lightgbm, onnx, onnxruntime, ydf and this project runs the whole table.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import tempfile
@@ -38,11 +43,13 @@ FORESTS = [
     (100, 31, -1, 30),
     (500, 31, -1, 30),
     (500, 64, 6, 30),
+    (500, 255, 12, 30),
     (500, 31, -1, 2000),
-    (500, 255, -1, 30),
     (5000, 31, -1, 30),
 ]
 ROWS = 1000
+COMPILED = 100
+PEERS = ("LightGBM", "ONNX Runtime", "lleaves", "tl2cgen")
 Score = Callable[[Any], Any]
 
 
@@ -97,11 +104,34 @@ def subjects(booster: lightgbm.Booster, features: int, folder: Path) -> dict[str
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(as_onnx(booster, features), options)
     library = packer.export_library(packer.from_trees(booster), folder / "score.so")
-    return {
+    found = {
         "LightGBM": lambda rows: booster.predict(rows, num_threads=1),
         "ONNX Runtime": lambda rows: session.run(None, {"x": rows})[0],
         "dso": runtime.load(library)["predict"],
     }
+    return found | (compilers(booster, folder) if booster.num_trees() <= COMPILED else {})
+
+
+def compilers(booster: lightgbm.Booster, folder: Path) -> dict[str, Score]:
+    """Return the compilers that are installed; both compile here."""
+    found: dict[str, Score] = {}
+    model = folder / "model.txt"
+    booster.save_model(model)
+    with contextlib.suppress(ImportError):
+        import lleaves
+
+        compiled = lleaves.Model(model_file=str(model))
+        compiled.compile()
+        found["lleaves"] = lambda rows: compiled.predict(rows, n_jobs=1)
+    with contextlib.suppress(ImportError):
+        import tl2cgen
+        import treelite
+
+        options = {"toolchain": "gcc", "libpath": folder / "tl2cgen.so", "params": {}}
+        tl2cgen.export_lib(treelite.frontend.load_lightgbm_model(model), **options)
+        predictor = tl2cgen.Predictor(folder / "tl2cgen.so", nthread=1)
+        found["tl2cgen"] = lambda rows: predictor.predict(tl2cgen.DMatrix(rows))
+    return found
 
 
 def measured(run: Callable[[], object]) -> float:
@@ -156,8 +186,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="two small forests, one round")
     quick = parser.parse_args().quick
-    print("| trees, leaves, features | rows | LightGBM | ONNX Runtime | dso | ratio |")
-    print("|---|---|---|---|---|---|")
+    print(f"| trees, leaves, features | rows | {' | '.join(PEERS)} | dso | ratio |")
+    print(f"|---|---|{'---|' * len(PEERS)}---|---|")
     for trees, leaves, depth, features in FORESTS[: 2 if quick else None]:
         rows = np.random.default_rng(5).normal(size=(ROWS, features)).astype(np.float32)
         with tempfile.TemporaryDirectory() as folder:
@@ -166,10 +196,11 @@ def main() -> None:
             assert (scores["dso"](rows).numpy() == scores["LightGBM"](rows)).all()
             least = times(scores, rows, 1 if quick else 7)
         for i, name in enumerate(("1,000", "one by one")):
-            one = [least[subject][i] for subject in least]
-            figures = " | ".join(f"{value:.2f}" for value in one)
-            ratio = min(one[:2]) / one[2]
-            print(f"| {trees}, {leaves}, {features} | {name} | {figures} | {ratio:.1f} |")
+            one = {subject: figures[i] for subject, figures in least.items()}
+            own = one.pop("dso")
+            peers = " | ".join(f"{one[peer]:.2f}" if peer in one else "" for peer in PEERS)
+            ratio = min(one.values()) / own
+            print(f"| {trees}, {leaves}, {features} | {name} | {peers} | {own:.2f} | {ratio:.1f} |")
             sys.stdout.flush()
     print("\n| trees, features | rows | YDF | dso | ratio |\n|---|---|---|---|---|")
     compare_ydf(10 if quick else 500, 1 if quick else 7)

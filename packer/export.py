@@ -33,6 +33,7 @@ from .levels.asked import choose_levels
 from .link import Code, Link, code_file, embed_and_link, write_data
 from .modules.host import CodeFile, HostModule, as_host_module
 from .output import Build, Output, given
+from .prelinked import find_prelinked, write_copy
 from .records import Contents, check_records, embedded, records_of
 from .target import find_target
 from .toolchain.build import building
@@ -161,6 +162,9 @@ def export_library(
     share_variables(hosts)
     declared_functions(hosts, entry)
     # From here on every module is host code or part of the blob: none is dropped.
+    choices = (entry, fcompile, fpack_imports, system_lib, addons, options, allowed)
+    needs_link = any(choices) or (format, made.suffix) != ("tvm", "so") or not blob.entries
+    library = None if needs_link else find_prelinked(module, hosts, output, build)
     step("serialize")
     chunks = with_header(dump(blob)) if blob.entries and not is_packed else []
     refuse_output_among_inputs(path, input_paths(hosts, addons, chunks))
@@ -169,6 +173,11 @@ def export_library(
         building(build.cwd, build.jobs, output_of(step), sources_of(step), build.executor) as tools,
         replacing(path, workspace_dir) as workspace,
     ):
+        if library is not None:
+            write_copy(library, blob, chunks, workspace, step)
+            step("commit")
+            workspace.commit()
+            return path
         step("save")
         tools.names[str(workspace.output)] = str(path)
         has_code = bool(hosts or addons or options or fcompile or fpack_imports)

@@ -149,9 +149,9 @@ def embedded(contents: Contents, records: Sequence[Record], glue: Glue) -> tuple
     lines = []
     if contents.chunks:
         symbols[contents.link.naming.blob] = contents.chunks
-        lines.append(f"blob {crc32(structure_of(contents.blob)):08x} {contents.link.naming.blob}")
+        lines.append(blob_line(contents.blob, contents.link.naming.blob))
     symbols |= {record.symbol: [record.data] for record in own}
-    lines += [_data_line(record.symbol, record.data) for record in own if record.is_final]
+    lines += [data_line(record.symbol, record.data) for record in own if record.is_final]
     text = checksums_of(glue.symbols, glue.texts, lines)
     if symbols and not contents.hosts:
         symbols[contents.link.naming.checksums] = [text.encode() + b"\0"]
@@ -169,12 +169,17 @@ def checksums_of(symbols: Iterable[str], texts: Mapping[str, str], lines: Iterab
     `symbols` are the glue's, `texts` are the C strings among them; `lines` are the lines of the
     blob and of embedded records. The native core verifies it at each load.
     """
-    data = [_data_line(name, text.encode() + b"\0") for name, text in texts.items()]
+    data = [data_line(name, text.encode() + b"\0") for name, text in texts.items()]
     code = [f"code {name}" for name in sorted(symbols) if name not in texts]
     return "\n".join([FIRST_LINE, *lines, *data, *code, ""])
 
 
-def _data_line(symbol: str, data: bytes) -> str:
+def blob_line(blob: Blob, symbol: str) -> str:
+    """Return the line of a blob."""
+    return f"blob {crc32(structure_of(blob)):08x} {symbol}"
+
+
+def data_line(symbol: str, data: bytes) -> str:
     """Return the line of a data symbol; `data` is all of its bytes."""
     return f"data {crc32(data):08x} {symbol}"
 

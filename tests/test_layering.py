@@ -79,6 +79,7 @@ FLOORS = {
         {"levels"},
         {"host_code", "imports", "link", "operators", "trust/sbom"},
         {"records"},
+        {"prelinked"},
         {"deferred_link", "export", "importers"},
         {"inspect", "project"},
         {"packaging/c_header", "packaging/stubs", "trust/sign"},

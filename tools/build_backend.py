@@ -23,6 +23,8 @@ FOLDERS = {
     "dso-packer-onnx": "importers/onnx",
     "dso-packer-trees": "importers/trees",
 }
+# The distributions for whose wheel packer links a library.
+_LINKED = ("dso-packer-trees",)
 _REQUIREMENT = re.compile(r"^Requires-Dist: ([\w-]+)(\[\w+\])?==[^;\n]*(;?)", re.MULTILINE)
 _CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -30,7 +32,6 @@ build_editable = build_meta.build_editable
 build_sdist = build_meta.build_sdist
 get_requires_for_build_editable = build_meta.get_requires_for_build_editable
 get_requires_for_build_sdist = build_meta.get_requires_for_build_sdist
-get_requires_for_build_wheel = build_meta.get_requires_for_build_wheel
 prepare_metadata_for_build_editable = build_meta.prepare_metadata_for_build_editable
 
 
@@ -40,6 +41,15 @@ def version() -> str:
         return str(run_path(str(checkout))["__version__"])
     text = Path(__file__).with_name("PKG-INFO").read_text(encoding="utf-8")
     return Parser().parsestr(text)["Version"]
+
+
+def get_requires_for_build_wheel(settings: Any = None) -> list[str]:
+    """Return what a build needs: in the checkout also packer, for a wheel with a linked library."""
+    required: list[str] = build_meta.get_requires_for_build_wheel(settings)
+    folders = [(_CHECKOUT / FOLDERS[name]).resolve() for name in _LINKED]
+    if Path.cwd().resolve() in folders:
+        required.append(f"dso-packer @ {_CHECKOUT.as_uri()}")
+    return required
 
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, settings: Any = None) -> str:

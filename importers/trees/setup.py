@@ -1,17 +1,20 @@
 """The version and dependencies of dso-packer-trees, and the objects of its wheel.
 
 A wheel that is built in a checkout has the C code of support/ as objects, one for each CPU level of
-this machine, so that exports for such machines do not compile it. pyproject.toml has the rest.
+this machine, and linked by packer, so that exports for such machines compile nothing.
+pyproject.toml has the rest.
 """
 
+import importlib.metadata
 import os
 import platform
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from runpy import run_path
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
@@ -21,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 INCLUDE = [ROOT / "runtime/include", ROOT / "packer/operators"]
 COMPILER = os.environ.get("CC", "cc")
-# As program.py and packer compile; -U: the object must link with any C library.
+# As code.py and packer compile; -U: the object must link with any C library.
 OPTIONS = ["-O3", "-ffp-contract=off", "-fPIC", "-U_FORTIFY_SOURCE", "-fvisibility=hidden"]
 
 
@@ -31,8 +34,16 @@ def has_objects():
     return bool(found) and platform.libc_ver()[0] == "glibc"
 
 
+def has_packer():
+    """Return True if packer of the same version can be imported: build_backend.py asks for it."""
+    try:
+        return importlib.metadata.version("dso-packer") == version()
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
 class BuildObjects(build_py):
-    """Compile support/*.c for each level into the package of the wheel."""
+    """Compile support/*.c for each level into the package of the wheel, and link it."""
 
     def run(self):
         super().run()
@@ -42,6 +53,12 @@ class BuildObjects(build_py):
             folder.mkdir(parents=True, exist_ok=True)
             for source in sorted((package / "support").glob("*.c")):
                 self.make_objects(source, folder)
+            (folder / "trees.so").unlink(missing_ok=True)  # of an older build
+            if has_packer():
+                sys.path.insert(0, str(package.parent.resolve()))
+                from dso_packer_trees.code import prelink
+
+                prelink(folder / "trees.so")
 
     def make_objects(self, source, folder):
         """Write ``<source>-<level>.o`` for each level."""
@@ -55,20 +72,34 @@ class BuildObjects(build_py):
             subprocess.run([*command, *names], cwd=source.parent, check=True)
 
 
-class Wheel(bdist_wheel):
-    """With objects the wheel is for this machine, and for any Python."""
+class Project(Distribution):
+    """With objects the wheel is for this machine."""
 
-    def finalize_options(self):
-        super().finalize_options()
-        self.root_is_pure = not has_objects()
+    def has_ext_modules(self):
+        return has_objects()
+
+
+class Wheel(bdist_wheel):
+    """The wheel is for any Python."""
 
     def get_tag(self):
         if not has_objects():
             return super().get_tag()
-        return "py3", "none", f"manylinux_2_17_{os.uname().machine}"
+        built = Path(self.get_finalized_command("build_py").build_lib)
+        return "py3", "none", platform_tag(built / "dso_packer_trees/objects/trees.so")
+
+
+def platform_tag(library):
+    """Return the tag that packer measures of the library; objects need no version of glibc."""
+    if not (has_packer() and library.exists()):
+        return f"manylinux_2_17_{os.uname().machine}"
+    from packer.packaging.wheel import platform_of
+
+    return ".".join(platform_of([library]).tags)
 
 
 setup(
+    distclass=Project,
     version=version(),
     install_requires=[f"dso-packer=={version()}", "numpy>=1.26"],
     cmdclass={"build_py": BuildObjects, "bdist_wheel": Wheel},

@@ -30,7 +30,7 @@ from ..elf.structures import (
     size_of,
     unpack,
 )
-from ..files.chunks import Contents, join, nbytes_of
+from ..files.chunks import join, nbytes_of
 from ..machine import page_nbytes_of
 from ..target import find_target
 from .ahead import LARGE, LEAD, Ahead, copying_ahead
@@ -40,7 +40,6 @@ from .placeholder import (
     NOTE_ALIGNMENT,
     NOTE_SECTION,
     SECTION,
-    SLOT_NBYTES,
     placeholder_object,
 )
 
@@ -101,6 +100,7 @@ def place(
     `copy.write_chunks` does.
     """
     contents = join(symbols, ALIGNMENT)
+    places = dict(zip(symbols, contents.places, strict=True))
     descriptor = os.open(library, os.O_RDWR | os.O_CLOEXEC)
     try:
         try:
@@ -108,9 +108,9 @@ def place(
             segment = _segment(linked, nbytes_of(contents.chunks))
             edits = [
                 *_header_edits(linked, segment),
-                *_symbol_edits(descriptor, linked, segment, contents),
+                *_symbol_edits(descriptor, linked, segment, places),
             ]
-        except (struct.error, ValueError, IndexError) as error:
+        except (struct.error, ValueError, LookupError) as error:
             raise NotPlacedError("the linker wrote no section headers, or unusual ones") from error
         # From here on all edits are known; nothing is written yet.
         for offset, data in edits:
@@ -129,12 +129,47 @@ def place(
         os.close(descriptor)
 
 
-def _read(descriptor: int) -> _Linked:
+def replace(library: Path, symbols: Mapping[str, Sequence[Chunk]], report: Progress) -> None:
+    """Write other bytes of the same symbols into a library that has them by `place`.
+
+    Raises ExportError and OSError as `copy.write_chunks` does.
+    """
+    contents = join(symbols, ALIGNMENT)
+    places, nbytes = dict(zip(symbols, contents.places, strict=True)), nbytes_of(contents.chunks)
+    descriptor = os.open(library, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        header, programs, sections = _tables(descriptor)
+        names = _contents(descriptor, sections[header.e_shstrndx])
+        linked = _Linked(
+            header, programs, sections, 0, _find_section(sections, names, SECTION), 0, 0
+        )
+        start = sections[linked.section].sh_offset
+        segment = next(p for p in programs if p.p_type == elf.PT_LOAD and p.p_offset == start)
+        larger = segment._replace(p_filesz=nbytes, p_memsz=nbytes)
+        programs[programs.index(segment)] = larger
+        edits = [
+            (header.e_phoff, pack(programs)),
+            _section_edit(linked, linked.section, sh_size=nbytes),
+            *_symbol_edits(descriptor, linked, larger, places),
+        ]
+        for offset, data in edits:
+            os.pwrite(descriptor, data, offset)
+        os.ftruncate(descriptor, start + nbytes)
+        write_chunks(descriptor, start, contents.chunks, report)
+    finally:
+        os.close(descriptor)
+
+
+def _tables(descriptor: int) -> tuple[Header, list[ProgramHeader], list[SectionHeader]]:
     (header,) = unpack(Header, os.pread(descriptor, size_of(Header), 0))
     size = header.e_phnum * size_of(ProgramHeader)
     programs = unpack(ProgramHeader, os.pread(descriptor, size, header.e_phoff))
     size = header.e_shnum * size_of(SectionHeader)
-    sections = unpack(SectionHeader, os.pread(descriptor, size, header.e_shoff))
+    return header, programs, unpack(SectionHeader, os.pread(descriptor, size, header.e_shoff))
+
+
+def _read(descriptor: int) -> _Linked:
+    header, programs, sections = _tables(descriptor)
     names = _contents(descriptor, sections[header.e_shstrndx])
     return _Linked(
         header,
@@ -214,17 +249,21 @@ def _section_edit(linked: _Linked, index: int, **fields: int) -> Edit:
 
 
 def _symbol_edits(
-    descriptor: int, linked: _Linked, segment: ProgramHeader, contents: Contents
+    descriptor: int,
+    linked: _Linked,
+    segment: ProgramHeader,
+    places: Mapping[str, tuple[int, int]],
 ) -> Iterator[Edit]:
-    """Move the symbols of the placeholder to the segment; a section symbol keeps size 0."""
-    slots = linked.sections[linked.section].sh_addr
+    """Move the symbols of the section to their places in the segment; a section symbol keeps 0."""
     for section in linked.sections:
         if section.sh_type not in (elf.SHT_DYNSYM, elf.SHT_SYMTAB):
             continue
+        names = _contents(descriptor, linked.sections[section.sh_link])
         for index, symbol in enumerate(unpack(SymbolEntry, _contents(descriptor, section))):
-            if symbol.st_shndx == linked.section:
-                start, nbytes = contents.places[(symbol.st_value - slots) // SLOT_NBYTES]
-                moved = symbol._replace(
-                    st_value=segment.p_vaddr + start, st_size=nbytes if symbol.st_size else 0
-                )
-                yield section.sh_offset + index * size_of(SymbolEntry), pack([moved])
+            if symbol.st_shndx != linked.section:
+                continue
+            name = names[symbol.st_name : names.index(0, symbol.st_name)].decode()
+            # A linker may add the version of a symbol to its name in .symtab.
+            start, nbytes = places[name.partition("@")[0]] if symbol.st_size else (0, 0)
+            moved = symbol._replace(st_value=segment.p_vaddr + start, st_size=nbytes)
+            yield section.sh_offset + index * size_of(SymbolEntry), pack([moved])

@@ -67,6 +67,9 @@ class HostModule(Module):
         The name of the file that the code is written to, without a suffix, if no other module of
         the tree has it. By it the object cache finds the object of another export. By default
         files are numbered.
+    prelinked : Path, optional
+        A library that packer exported for this machine, with the code of this module and of all
+        modules that name the same file. An export of no other code copies it (packer.prelinked).
     one_level : str
         Why the code cannot be compiled for several CPU levels, such as ``option '-march=native'``;
         empty if it can.
@@ -83,6 +86,7 @@ class HostModule(Module):
     left_out: Mapping[str, str] = MappingProxyType({})
     left_out_types: Mapping[str, str] = MappingProxyType({})
     stem = ""
+    prelinked: Path | None = None
 
     @property
     def one_level(self) -> str:

@@ -23,9 +23,13 @@ class ImportedSource(NamedTuple):
     settings: Mapping[str, Any]
 
     def module(self, inputs: Inputs) -> Module:
-        """Import the source; a file is added to the inputs. Raises what the importer does."""
+        """Import the source; its files are added to the inputs. Raises what the importer does."""
         if isinstance(self.source, Path):
-            inputs.add(self.source)
+            is_folder = self.importer.takes_folders and self.source.is_dir()
+            files = sorted(self.source.rglob("*")) if is_folder else [self.source]
+            for file in files:
+                if not (is_folder and file.is_dir()):
+                    inputs.add(file)
         settings = dict(self.settings)
         for setting in self.importer.settings:
             if setting.read is not None and setting.name in settings:

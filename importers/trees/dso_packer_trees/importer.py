@@ -29,4 +29,5 @@ IMPORTER = Importer(
     _add_options,
     title="forests of decision trees; importers/trees/docs/trees.md",
     text="a model of LightGBM, XGBoost, CatBoost, YDF or ONNX-ML; it gets predict and leaves",
+    takes_folders=True,
 )

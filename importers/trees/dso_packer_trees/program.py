@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import json
 from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakValueDictionary
 
 import numpy as np
 
-from packer import CSourceModule, StaticLibraryModule, operators
-from packer.operators import INCLUDE
 from packer.relax import MACHINE, DataType, Program
 from runtime import SafetensorsModule
 from runtime.abi import MODEL_RECORD
 
+from .code import code_modules
 from .draw import draw_tree
 from .forest import Forest
 from .pack import depth_of, pack
@@ -27,26 +24,12 @@ from .pack import depth_of, pack
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from packer.levels.table import Level
-    from packer.modules.host import CodeFile
     from packer.relax import Code, Register, VMExecutable
-    from packer.target import Target
 
     from .steps import Steps
 
     Part = Forest | Steps
 
-_SUPPORT = Path(__file__).parent / "support"
-_OBJECTS = Path(__file__).parent / "objects"  # setup.py makes them
-_CALL = "dso_status(const DLTensor *tables, const DLTensor *x, DLTensor *y)"
-_FUNCTIONS = {
-    "evaluate.c": {
-        "trees_is_batch": "int64_t(const DLTensor *x)",
-        "trees_predict": _CALL,
-        "trees_leaves": _CALL,
-    },
-    "steps.c": {"trees_transform": _CALL},
-}
 # The codes of vm.builtin.match_shape and make_shape (TVM, builtin.h).
 _STORE, _ANY = 1, 2
 _NUMBER, _SLOT = 0, 1
@@ -81,7 +64,8 @@ def model_module(parts: Sequence[Part], where: str) -> VMExecutable:
         leaves = layers[at]._replace(function="trees_leaves", shape=shape, dtype=_INT32)
         _write(program.function("leaves", ["rows"]), [*layers[:at], leaves])
     executable = program.executable()
-    for module in _code(layers):
+    has_steps = any(layer.function == "trees_transform" for layer in layers)
+    for module in code_modules(has_steps=has_steps):
         executable.import_module(module)
     executable.import_module(_weights(weights, _metadata(parts, layers, facts)))
     return executable
@@ -146,43 +130,6 @@ def _run(
     result = code.call("vm.builtin.alloc_tensor", storage, 0, shape, layer.dtype)
     code.run(layer.function, code.call("dso.weight", layer.weight), rows, result)
     return result
-
-
-_made: WeakValueDictionary[str, CSourceModule] = WeakValueDictionary()
-
-
-def _code(layers: Sequence[_Layer]) -> list[CSourceModule]:
-    """Return the modules of the C code: the same ones for all models of a library."""
-    has_steps = any(layer.function == "trees_transform" for layer in layers)
-    files = [*_FUNCTIONS] if has_steps else ["evaluate.c"]
-    modules = [_made.get(file) or _c_module(file) for file in files]
-    parallel = _made.get("parallel") or operators.modules("parallel")[0]
-    _made.update(zip([*files, "parallel"], [*modules, parallel], strict=True))
-    return [*modules, parallel]
-
-
-class _Code(CSourceModule):
-    """C code of this distribution; the wheel may have its object for each level of a machine."""
-
-    def write_levels(
-        self, stem: Path, object_format: str, target: Target, levels: Sequence[Level]
-    ) -> CodeFile:
-        """Copy the objects, if there is one for each level; else write the source."""
-        name = Path(self.path or "").stem
-        objects = {level.name: _OBJECTS / f"{name}-{level.name}.o" for level in levels}
-        if target.environment != "gnu" or not all(path.exists() for path in objects.values()):
-            return super().write_levels(stem, object_format, target, levels)
-        return StaticLibraryModule(objects).write_levels(stem, object_format, target, levels)
-
-
-def _c_module(file: str) -> CSourceModule:
-    return _Code(
-        _SUPPORT / file,
-        functions=_FUNCTIONS[file],
-        include=[INCLUDE],
-        libraries=("m",),
-        options=("-O3", "-ffp-contract=off"),
-    )
 
 
 def _weights(tensors: Mapping[str, bytes], metadata: dict[str, str]) -> SafetensorsModule:

@@ -36,8 +36,8 @@ _MOST_WORK = 1 << 24  # a float32 counts them
 Op = IntEnum(
     "Op",
     "ADD SUB MUL DIV POW LEAST GREATEST LESS LESS_EQUAL EQUAL IS_NAN WHERE ABS SIGN TRUNC SQRT EXP "
-    "LOG LOG1P TANH LOGISTIC SOFTMAX NORM_L1 NORM_L2 NORM_MOST COUPLE COPY MATMUL DISTANCE LOOKUP "
-    "LOOKUP_ALL",
+    "LOG LOG1P TANH LOGISTIC FLOAT32 SOFTMAX NORM_L1 NORM_L2 NORM_MOST COUPLE COPY MATMUL DISTANCE "
+    "LOOKUP LOOKUP_ALL",
     start=0,
 )
 
@@ -131,10 +131,7 @@ class Steps:
 
     def join(self, parts: Sequence[Columns]) -> Columns:
         """Put ranges one after the other."""
-        if all(
-            a == b._replace(first=a.first, width=a.width) and a.first + a.width == b.first
-            for a, b in pairwise(parts)
-        ):
+        if all(a.part(a.width, b.width) == b for a, b in pairwise(parts)):
             return parts[0]._replace(width=sum(part.width for part in parts))
         out = self._new(sum(part.width for part in parts))
         at = 0

@@ -42,6 +42,7 @@ def rows(count: int, seed: int = 0, dtype: str = "float32", *, extreme: bool = F
     made[:, CATEGORIES] = random.integers(0, 40, (count, len(CATEGORIES)))
     if extreme:
         values = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-36, 1e30, -0.5, 2.0**31, 5.5])
+        values = np.append(values, [np.float32(1e-35), -np.float32(1e-35)])  # 0 for LightGBM
         at = random.random(made.shape) < 0.2
         made[at] = random.choice(values, int(at.sum()))
     return made.astype(dtype)

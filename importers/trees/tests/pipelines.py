@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import lightgbm
 import numpy as np
+import xgboost
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
@@ -114,6 +115,24 @@ PIPELINES: dict[str, Callable[[], Fitted]] = {
     ),
     "bins": lambda: fit(lambda: KBinsDiscretizer(4), onnx=False),
     "bins-ordinal": lambda: fit(lambda: KBinsDiscretizer(4, encode="ordinal"), onnx=False),
+    "bins-constant": lambda: fit(
+        lambda: make_pipeline(Binarizer(threshold=1e9), KBinsDiscretizer(3)), onnx=False
+    ),
+    "weights": lambda: fit(
+        lambda: ColumnTransformer(
+            [("n", StandardScaler(), NUMBERS), ("c", MinMaxScaler(), CATEGORIES)],
+            transformer_weights={"n": 2.0},
+        ),
+        onnx=False,
+    ),
+    "ordinal-frequent": lambda: fit(
+        lambda: make_pipeline(
+            FunctionTransformer(np.trunc),
+            OrdinalEncoder(max_categories=5, encoded_missing_value=-2, **_RANKS),
+        ),
+        accepts="missing",
+        onnx=False,
+    ),
     "polynomial": lambda: fit(PolynomialFeatures, onnx=False),
     "power": lambda: fit(PowerTransformer, accepts="missing"),
     "log": lambda: fit(
@@ -165,6 +184,14 @@ PIPELINES: dict[str, Callable[[], Fitted]] = {
         2,
         onnx=False,
     ),
+    "calibrated-naive": lambda: fit(
+        lambda: make_pipeline("passthrough", CalibratedClassifierCV(GaussianNB(), cv=2)),
+        3,
+        onnx=False,
+    ),
+    "calibrated-mlp": lambda: fit(
+        lambda: CalibratedClassifierCV(MLPClassifier((4,), **_FEW), cv=2), 2, onnx=False
+    ),
     "forest": lambda: fit(
         lambda: make_pipeline(columns(), RandomForestClassifier(7, max_depth=6, random_state=0)),
         3,
@@ -176,6 +203,19 @@ PIPELINES: dict[str, Callable[[], Fitted]] = {
     "lightgbm": lambda: fit(
         lambda: make_pipeline(
             columns(), lightgbm.LGBMRegressor(n_estimators=9, verbose=-1, n_jobs=1)
+        ),
+        accepts="missing",
+        onnx=False,
+    ),
+    # XGBoost takes the zeros of a sparse matrix as missing.
+    "xgboost-sparse": lambda: fit(
+        lambda: make_pipeline(
+            ColumnTransformer(
+                [("codes", OneHotEncoder(handle_unknown="ignore"), CATEGORIES)],
+                remainder="passthrough",
+                sparse_threshold=1,
+            ),
+            xgboost.XGBRegressor(n_estimators=9, n_jobs=1),
         ),
         accepts="missing",
         onnx=False,

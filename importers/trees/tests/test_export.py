@@ -13,9 +13,10 @@ import pytest
 
 import packer
 import runtime
-from dso_packer_trees import program
+from dso_packer_trees import code
 
 from .models import Case, rows
+from .pipelines import PIPELINES
 
 
 def _packer(folder: Path, *words: object) -> str:
@@ -100,19 +101,38 @@ def test_equal_models_give_equal_bytes(bins: Case, tmp_path: Path) -> None:
     assert len(outputs) == 1
 
 
+@pytest.mark.parametrize("name", ["bins", "pipeline"])
+def test_an_export_needs_no_compiler(
+    name: str, bins: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor any other program: the wheel has the code linked, and its library gets the tables."""
+    model = bins.model if name == "bins" else PIPELINES["standard"]().model
+    module = packer.from_trees(model)
+    with monkeypatch.context() as context:
+        context.setenv("PATH", str(tmp_path))
+        copied = packer.export_library(module, tmp_path / "copied.so")
+        with pytest.raises(packer.ToolchainError, match="compiler"):
+            packer.export_library(module, tmp_path / "2.so", output=packer.Output(soname="2.so"))
+    linked = packer.export_library(module, tmp_path / "linked.so", options=["-lm"])
+    given = rows(300, 2)
+    scores = [np.asarray(runtime.load(path)["predict"](given)) for path in (copied, linked)]
+    np.testing.assert_array_equal(*scores)
+
+
 def test_the_objects_of_the_wheel_have_the_bits_of_the_source(
     bins: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An export for x86-64 links them; without them, or for other levels, it compiles."""
+    """An export that links takes them; without them, or for other levels, it compiles."""
     module = packer.from_trees(bins.model)
     given = rows(300, 2)
     scores = []
     for name in ("objects", "source"):
         if name == "source":
-            monkeypatch.setattr(program, "_OBJECTS", tmp_path / "none")
+            monkeypatch.setattr(code, "_OBJECTS", tmp_path / "none")
         folder = tmp_path / name
         folder.mkdir()
-        path = packer.export_library(module, tmp_path / "score.so", workspace_dir=folder)
+        link = {"options": ["-lm"], "workspace_dir": folder}
+        path = packer.export_library(module, tmp_path / "score.so", **link)
         scores.append(np.asarray(runtime.load(path)["predict"](given)).tobytes())
         kept = {file.name for file in folder.rglob("*")}
         assert ("lib0.c" in kept, "lib0.x86-64-v3.o" in kept) == (

@@ -18,6 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVR
+from xgboost import XGBRegressor
 
 import packer
 import runtime
@@ -142,6 +143,8 @@ def test_leaves_and_metadata_of_a_pipeline(tmp_path: Path) -> None:
         (lambda: make_pipeline(KNNImputer(), LinearRegression()), "KNNImputer is not supported"),
         (lambda: FunctionTransformer(np.cbrt), "FunctionTransformer of <ufunc 'cbrt'>"),
         (lambda: SGDClassifier(loss="modified_huber"), "loss 'modified_huber'"),
+        (lambda: XGBRegressor(n_estimators=1, missing=0), "missing=0, expected NaN"),
+        (lambda: ColumnTransformer([("x", "drop", [0])]), "all columns are dropped"),
     ],
 )
 def test_other_models_are_refused(make: Any, text: str) -> None:

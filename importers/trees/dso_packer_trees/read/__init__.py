@@ -38,7 +38,7 @@ def read_model(source: Any) -> tuple[list[Forest | Steps], str]:
     """
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
-        if (path / "data_spec.pb").exists():
+        if path.is_dir():
             return [ydf.from_folder(str(path), path.name)], path.name
         try:
             data = path.read_bytes()

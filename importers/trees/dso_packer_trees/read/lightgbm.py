@@ -31,6 +31,7 @@ _LINKS = {
     "cross_entropy_lambda": Link.LOG1P_EXP,
 }
 _NO_MISSING, _ZERO, _NAN = 0, 1, 2
+_NEAR_ZERO = float(np.float32(1e-35))  # kZeroThreshold: LightGBM takes what is not farther as 0
 
 
 def is_model(first: bytes) -> bool:
@@ -143,12 +144,11 @@ def _add_tree(trees: TreeLists, facts: Mapping[str, str], where: str) -> NDArray
     if lowest < -leaves:
         raise ExportError(f"{where}: leaf {-lowest - 1} out of range 0 to {leaves - 1}")
     none, zeros = np.full(leaves, -1), np.zeros(leaves)
-    threshold = numbers["threshold"].astype(np.float64)
+    threshold = _without_near_zero(numbers["threshold"].astype(np.float64))
     decisions = numbers["decision_type"].astype(np.int64)
     kind = _kinds(decisions)
     if (is_category := decisions & 1 == 1).any():
-        threshold = threshold.copy()
-        threshold[is_category] = _add_sets(trees, facts, threshold[is_category], where)
+        threshold[is_category] = _add_sets(trees, facts, numbers["threshold"][is_category], where)
     trees.add(
         np.concatenate([np.where(left < 0, inner - left - 1, left), none]),
         np.concatenate([np.where(right < 0, inner - right - 1, right), none]),
@@ -159,6 +159,13 @@ def _add_tree(trees: TreeLists, facts: Mapping[str, str], where: str) -> NDArray
         np.concatenate([np.zeros(inner, np.int64), np.arange(leaves)]),
     )
     return values.astype(np.float64)
+
+
+def _without_near_zero(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Move thresholds near 0 so that a value near 0 takes the side of 0."""
+    is_near = np.abs(threshold) <= _NEAR_ZERO
+    side = np.where(threshold < 0, np.nextafter(-_NEAR_ZERO, -1), _NEAR_ZERO)
+    return np.where(is_near, side, threshold)
 
 
 def _kinds(decisions: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -18,8 +18,10 @@ from ..steps import Columns, Steps
 from . import onnx_trees
 from .expecting import expecting
 from .onnx_ensemble import read_ensemble
-from .onnx_ops import OPS
+from .onnx_ml_ops import FLOATS, ML_OPS
+from .onnx_ops import OPS, rounded
 
+_OPS = OPS | ML_OPS
 _FORESTS = (*onnx_trees.NODES, "TreeEnsemble")
 _LABEL = "a label of classes"
 # TensorProto.DataType of a graph's inputs; float32 counts no integers.
@@ -35,7 +37,8 @@ def is_model(first: bytes) -> bool:
 def from_object(model: Any, where: str) -> list[Forest | Steps]:
     """Read a ModelProto."""
     with expecting(where, "a graph of ONNX-ML"):
-        return _Graph(model.graph, where).parts()
+        versions = {one.domain: one.version for one in model.opset_import}
+        return _Graph(model.graph, versions.get("ai.onnx.ml", 1), where).parts()
 
 
 def from_bytes(data: bytes, where: str) -> list[Forest | Steps]:
@@ -50,12 +53,12 @@ def from_bytes(data: bytes, where: str) -> list[Forest | Steps]:
 
 
 class _Graph:
-    """The values of a graph, node by node."""
+    """The values of a graph, node by node; `version` is of the operators of ONNX-ML."""
 
-    def __init__(self, graph: Any, where: str) -> None:
+    def __init__(self, graph: Any, version: int, where: str) -> None:
         from onnx import numpy_helper
 
-        self._graph, self._where = graph, where
+        self._graph, self._version, self._where = graph, version, where
         self._parts: list[Forest | Steps] = []
         self._values: dict[str, Any] = {
             one.name: numpy_helper.to_array(one) for one in graph.initializer
@@ -93,15 +96,18 @@ class _Graph:
             found = _folded(node, [self._values[x] for x in node.input if x])
         elif node.op_type in _FORESTS:
             found = self._add_forest(node, attributes, where)
-        elif node.op_type in OPS:
+        elif node.op_type in _OPS:
             inputs = [self._values.get(x) if x else None for x in node.input]
             if any(x is None and name for x, name in zip(inputs, node.input, strict=True)):
                 text = f"an input is {_LABEL}, or is from before the trees, expected a number"
                 raise ExportError(f"{where}: {text}")
             with expecting(where, "the attributes of ONNX"):
-                found = OPS[node.op_type](self.steps, inputs, attributes)
+                found = _OPS[node.op_type](
+                    self.steps, inputs, {**attributes, "version": self._version}
+                )
+                found = rounded(self.steps, found) if node.op_type in FLOATS else found
         else:
-            raise ExportError(f"{where}: not supported, expected one of {', '.join(sorted(OPS))}")
+            raise ExportError(f"{where}: not supported, expected one of {', '.join(sorted(_OPS))}")
         # Classifiers have the label first.
         self._values[node.output[-1 if node.op_type.endswith("Classifier") else 0]] = found
 
@@ -134,7 +140,9 @@ class _Graph:
 def _width(value: Any, graph: Any) -> int:
     """Return the number of columns of an input: of its type, or of the trees that read it."""
     dims = value.type.tensor_type.shape.dim
-    if len(dims) > 2 or (len(dims) and dims[-1].dim_value):
+    if len(dims) > 2:
+        raise ValueError(f"input {value.name!r} has {len(dims)} axes, expected rows")
+    if len(dims) and dims[-1].dim_value:
         return int(dims[-1].dim_value)
     ids = [
         max(a.ints, default=0)

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from packer import ExportError
 
-from ..forest import Forest, Kind, Link, TreeLists, below
+from ..forest import Forest, Kind, TreeLists
 from ..pack import categories
+from .onnx_trees import EQUAL, MEMBER, NOT_EQUAL, numeric_tests
 
-_LINKS = {0: Link.IDENTITY, 1: Link.SOFTMAX, 2: Link.SIGMOID}
 _AVERAGE, _SUM = 0, 1
-_LESS_EQUAL, _LESS, _GREATER_EQUAL, _GREATER, _EQUAL, _NOT_EQUAL, _MEMBER = range(7)
 _DOUBLE = 11  # TensorProto.DataType
 
 
@@ -29,9 +28,10 @@ def read_ensemble(attributes: Mapping[str, Any], features: int, where: str) -> F
 
     aggregate = attributes.get("aggregate_function", _SUM)
     transform = attributes.get("post_transform", 0)
-    if transform not in _LINKS or aggregate not in (_AVERAGE, _SUM):
-        text = f"post_transform {transform}, aggregate_function {aggregate}, expected NONE, SOFTMAX"
-        raise ExportError(f"{where}: {text} or LOGISTIC, and SUM or AVERAGE")
+    # ONNX Runtime has other numbers for the transforms than ONNX.
+    if transform != 0 or aggregate not in (_AVERAGE, _SUM):
+        text = f"post_transform {transform}, aggregate_function {aggregate}, expected NONE (0)"
+        raise ExportError(f"{where}: {text}, and AVERAGE (0) or SUM (1)")
     arrays: dict[str, NDArray[Any]] = {
         name: numpy_helper.to_array(value)
         if hasattr(value, "data_type")
@@ -60,7 +60,6 @@ def read_ensemble(attributes: Mapping[str, Any], features: int, where: str) -> F
         np.zeros(outputs),
         dtype,
         dtype,
-        _LINKS[transform],
         divisor=float(count) if aggregate == _AVERAGE else 1.0,
         facts={"operator": "TreeEnsemble"},
     )
@@ -69,25 +68,21 @@ def read_ensemble(attributes: Mapping[str, Any], features: int, where: str) -> F
 def _tests(arrays: Mapping[str, NDArray[Any]], trees: TreeLists, where: str) -> NDArray[Any]:
     """Return the tests of all nodes; `is_other` if the true branch is the right child."""
     modes, splits = arrays["nodes_modes"], arrays["nodes_splits"]
+    if (modes > MEMBER).any():
+        raise ExportError(f"{where}: nodes_modes, expected 0 to {MEMBER}")
     nodes = np.zeros(len(modes), [("threshold", "f8"), ("kind", "u1"), ("is_other", "?")])
-    is_less = np.isin(modes, (_LESS, _GREATER_EQUAL))
-    nodes["threshold"] = np.where(is_less, below(splits), splits)
-    nodes["is_other"] = np.isin(modes, (_GREATER, _GREATER_EQUAL, _NOT_EQUAL))
-    tracks = arrays.get("nodes_missing_value_tracks_true", np.zeros(len(modes), np.int64)) != 0
-    is_left = tracks != nodes["is_other"]
-    nodes["kind"] = np.where(is_left, Kind.NAN_LEFT, Kind.NAN_RIGHT)
+    tracks = arrays.get("nodes_missing_value_tracks_true", np.zeros(len(modes), np.int64))
+    nodes["threshold"], nodes["kind"], nodes["is_other"] = numeric_tests(modes, splits, tracks)
     members = arrays.get("membership_values", np.zeros(0))
     sets = iter(np.split(members, np.nonzero(np.isnan(members))[0] + 1))
-    for node in np.nonzero(modes >= _EQUAL)[0]:
-        found = next(sets)[:-1] if modes[node] == _MEMBER else splits[node : node + 1]
-        is_tracked = tracks[node] and modes[node] != _NOT_EQUAL
+    for node in np.nonzero(modes >= EQUAL)[0]:
+        found = next(sets)[:-1] if modes[node] == MEMBER else splits[node : node + 1]
+        is_tracked = tracks[node] and modes[node] != NOT_EQUAL
         if (found != np.floor(found)).any() or is_tracked:
             text = f"node {node}: a set {found.tolist()[:4]}, or its missing value"
             raise ExportError(f"{where}: {text}, expected integers without a missing value")
         nodes["threshold"][node], nodes["kind"][node] = len(trees.sets), Kind.EXACT_RIGHT
         trees.sets.append(np.sort(categories(found.astype(np.int64), where)))
-    if (modes > _MEMBER).any():
-        raise ExportError(f"{where}: nodes_modes, expected 0 to {_MEMBER}")
     return nodes
 
 

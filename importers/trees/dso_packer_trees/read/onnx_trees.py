@@ -5,6 +5,7 @@ Attributes have an element for each node or each value of a leaf; a node's mode 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,16 +14,17 @@ from numpy.typing import NDArray
 
 from packer import ExportError
 
-from ..forest import Forest, Kind, Link, TreeLists, below
+from ..forest import Forest, Kind, Link, TreeLists, Trees, below
 
 NODES = ("TreeEnsembleRegressor", "TreeEnsembleClassifier")
 _LINKS = {"NONE": Link.IDENTITY, "LOGISTIC": Link.SIGMOID, "SOFTMAX": Link.SOFTMAX}
-# The test of a mode: whether the children are exchanged, and whether it is x < value.
+# The modes of opset 5, by their number; MEMBER is a set.
+LESS_EQUAL, LESS, GREATER_EQUAL, GREATER, EQUAL, NOT_EQUAL, MEMBER = range(7)
 _MODES = {
-    "BRANCH_LEQ": (False, False),
-    "BRANCH_LT": (False, True),
-    "BRANCH_GT": (True, False),
-    "BRANCH_GTE": (True, True),
+    b"BRANCH_LEQ": LESS_EQUAL,
+    b"BRANCH_LT": LESS,
+    b"BRANCH_GTE": GREATER_EQUAL,
+    b"BRANCH_GT": GREATER,
 }
 
 
@@ -53,11 +55,19 @@ def _forest(
     outputs = len(labels) if is_classifier else int(attributes.get("n_targets", 1))
     ids = np.asarray(attributes[f"{prefix}_ids"], np.int64)
     link = _LINKS[transform]
-    if is_classifier and outputs == 2 and len({*ids.tolist()}) == 1:
-        outputs, link, ids = 1, _link_of_one(attributes, link, where), np.zeros_like(ids)
+    base = np.asarray(attributes.get("base_values") or (), np.float64)
+    if is_classifier and outputs == 2 and not ids.any():
+        outputs, link = 1, _link_of_one(attributes, link, where)
+    elif is_classifier and outputs == 2 and len(base):
+        raise ExportError(f"{where}: base_values of two classes, expected none")
+    elif outputs == 1 and link is not Link.IDENTITY:  # ONNX Runtime leaves it out
+        raise ExportError(f"{where}: post_transform {transform} of one target, expected NONE")
+    _check_values(attributes, prefix, ids, outputs, where)
     if not 0 < outputs <= len(ids) or not (0 <= ids.min() <= ids.max() < outputs):
         raise ExportError(f"{where}: {prefix}_ids, expected 0 to {outputs - 1}")
-    trees = _trees(attributes, prefix, ids, outputs, dtype, where)
+    if len(base) not in (0, outputs):
+        raise ExportError(f"{where}: {len(base)} base_values, expected {outputs} or none")
+    trees = _trees(attributes, _values(attributes, prefix, ids, outputs, dtype), dtype, where)
     count = len(trees.begins) - 1
     is_average = attributes.get("aggregate_function") == b"AVERAGE"
     return Forest(
@@ -65,7 +75,7 @@ def _forest(
         trees,
         np.zeros(count, np.int64),
         features,
-        np.resize(np.asarray(attributes.get("base_values") or [0.0], np.float64), outputs),
+        base if len(base) else np.zeros(outputs),
         dtype.__name__,
         dtype.__name__,
         link,
@@ -76,65 +86,78 @@ def _forest(
     )
 
 
+def _check_values(
+    attributes: Mapping[str, Any], prefix: str, ids: NDArray[np.int64], outputs: int, where: str
+) -> None:
+    """Refuse outputs that a row may have no value of, where ONNX Runtime then has other scores."""
+    is_base = prefix == "target" and bool(attributes.get("base_values"))
+    needed = {*range(outputs)} if is_base else {1} if prefix == "class" else set()
+    if outputs == 1 or (prefix == "class" and outputs > 2):
+        return
+    modes = zip(attributes["nodes_treeids"], attributes["nodes_modes"], strict=True)
+    leaves = Counter(tree for tree, mode in modes if mode == b"LEAF")
+    places = (attributes[f"{prefix}_{name}"] for name in ("treeids", "nodeids"))
+    of_trees = Counter((tree, id) for tree, _, id in {*zip(*places, ids.tolist(), strict=True)})
+    always = {id for (tree, id), count in of_trees.items() if count == leaves[tree]}
+    if needed - always:
+        text = f"a value for {min(needed - always)} in each leaf of a tree, expected one"
+        raise ExportError(f"{where}: {prefix}_ids: {text}")
+
+
 def _link_of_one(attributes: Mapping[str, Any], link: Link, where: str) -> Link:
     """Return the link of two classes of which the leaves score one, as ONNX Runtime has it."""
-    if min(attributes["class_weights"]) >= 0:
-        return Link.COMPLEMENT
-    if link is not Link.SIGMOID:
+    if link is Link.SIGMOID:
+        return Link.TWO_CLASSES
+    if min(attributes["class_weights"]) < 0:
         text = "two classes, of which the leaves score one below 0, expected LOGISTIC"
         raise ExportError(f"{where}: post_transform: {text}")
-    return Link.TWO_CLASSES
+    return Link.COMPLEMENT
 
 
 def _trees(
     attributes: Mapping[str, Any],
-    prefix: str,
-    ids: NDArray[np.int64],
-    outputs: int,
+    values: Mapping[tuple[int, int], NDArray[np.float64]],
     dtype: type[np.floating],
     where: str,
-) -> Any:
-    """Return the trees; a leaf has a value for each output."""
-    tree_ids = np.asarray(attributes["nodes_treeids"], np.int64)
-    node_ids = np.asarray(attributes["nodes_nodeids"], np.int64)
-    columns: dict[str, NDArray[Any]] = {
-        key: np.asarray(attributes[f"nodes_{name}"], dtype)
-        for key, name, dtype in (
-            *(("left", "truenodeids", np.int64), ("right", "falsenodeids", np.int64)),
-            *(("feature", "featureids", np.int64), ("threshold", "values", dtype)),
-        )
-    }
-    missing = np.asarray(
-        attributes.get("nodes_missing_value_tracks_true") or [0] * len(tree_ids), np.int64
-    )
-    values = _values(attributes, prefix, ids, outputs, dtype)
-    modes = [mode.decode() for mode in attributes["nodes_modes"]]
+) -> Trees:
+    """Return the trees; a leaf without a value adds 0."""
+    none = np.zeros_like(next(iter(values.values())))
+    names = ("treeids", "nodeids", "truenodeids", "falsenodeids", "featureids")
+    columns = (np.asarray(attributes[f"nodes_{name}"], np.int64) for name in names)
+    tree_ids, node_ids, true, false, feature = columns
+    modes = attributes["nodes_modes"]
+    if unknown := {*modes} - {*_MODES, b"LEAF"}:
+        known = ", ".join(mode.decode() for mode in _MODES)
+        raise ExportError(f"{where}: mode {min(unknown).decode()}, expected one of {known}")
+    tracks = attributes.get("nodes_missing_value_tracks_true") or [0] * len(modes)
+    splits = np.asarray(attributes["nodes_values"], dtype)
+    numbers = np.array([_MODES.get(mode, LESS_EQUAL) for mode in modes])
+    threshold, kind, is_other = numeric_tests(numbers, splits, np.asarray(tracks))
+    is_leaf = np.array([mode == b"LEAF" for mode in modes])
+    left = np.where(is_leaf, -1, np.where(is_other, false, true))
+    right = np.where(is_leaf, -1, np.where(is_other, true, false))
     trees = TreeLists(where)
     for tree in dict.fromkeys(tree_ids.tolist()):
         at = np.nonzero(tree_ids == tree)[0]
         at = at[np.argsort(node_ids[at], kind="stable")]
         if (node_ids[at] != np.arange(len(at))).any():
             raise ExportError(f"{where}: tree {tree}: nodes_nodeids, expected 0 to {len(at) - 1}")
-        one = {key: column[at] for key, column in columns.items()}
-        tests = [modes[i] for i in at.tolist()]
-        if unknown := {*tests} - {*_MODES, "LEAF"}:
-            text = f"mode {min(unknown)}, expected one of {', '.join(_MODES)}"
-            raise ExportError(f"{where}: tree {tree}: {text}")
-        is_leaf = np.array([test == "LEAF" for test in tests])
-        is_other = np.array([_MODES.get(test, (False, False))[0] for test in tests])
-        is_less = np.array([_MODES.get(test, (False, False))[1] for test in tests])
-        left, right = (np.where(is_leaf, -1, one[key]) for key in ("left", "right"))
-        # A missing value goes where the test is true if it is marked, else where it is false.
-        is_left = (missing[at] != 0) != is_other
-        trees.add(
-            np.where(is_other, right, left),
-            np.where(is_other, left, right),
-            one["feature"],
-            np.where(is_less, below(one["threshold"]), one["threshold"]).astype(np.float64),
-            np.where(is_left, Kind.NAN_LEFT, Kind.NAN_RIGHT).astype(np.uint8),
-            np.stack([values.get((tree, i), np.zeros(outputs)) for i in range(len(at))]),
-        )
+        leaves = np.stack([values.get((tree, i), none) for i in range(len(at))])
+        trees.add(left[at], right[at], feature[at], threshold[at], kind[at], leaves)
     return trees.joined()
+
+
+def numeric_tests(
+    modes: NDArray[np.integer], splits: NDArray[np.floating], tracks: NDArray[np.integer]
+) -> tuple[NDArray[np.float64], NDArray[np.uint8], NDArray[np.bool_]]:
+    """Return the thresholds and kinds; and if the right child is the one of a true test.
+
+    A missing value goes where the test is true if it is marked in `tracks`, else where it is false.
+    """
+    is_other = np.isin(modes, (GREATER, GREATER_EQUAL, NOT_EQUAL))
+    is_less = np.isin(modes, (LESS, GREATER_EQUAL))
+    kind = np.where((tracks != 0) != is_other, Kind.NAN_LEFT, Kind.NAN_RIGHT).astype(np.uint8)
+    return np.where(is_less, below(splits), splits).astype(np.float64), kind, is_other
 
 
 def _values(

@@ -174,17 +174,19 @@ def _calibrated(model: Any, steps: Steps, x: Columns) -> Columns:
     for one in model.calibrated_classifiers_:
         *before, last = [part for _, part in getattr(one.estimator, "steps", [("", one.estimator)])]
         if one.method != "sigmoid" or not is_score(last):
-            text = (
-                f"{one.method} of {type(last).__name__}, expected a sigmoid of linear models or SVM"
-            )
-            raise ExportError(f"CalibratedClassifierCV: {text}")
+            text = f"{one.method} of {type(last).__name__}, expected a sigmoid of a supported model"
+            raise ExportError(f"CalibratedClassifierCV: {text}; forests are not supported here")
         rows = x
         for part in before:
             rows = transform(part, steps, rows, "CalibratedClassifierCV")
-        score(last, steps, rows, "CalibratedClassifierCV")
+        decisions = score(last, steps, rows, "CalibratedClassifierCV")
+        if hasattr(last, "decision_function"):
+            decisions = steps.raw_out or decisions
+        elif decisions.width == 2:
+            decisions = decisions.part(1, 1)
         a = np.array([calibrator.a_ for calibrator in one.calibrators])
         b = np.array([calibrator.b_ for calibrator in one.calibrators])
-        logits = steps.each(Op.SUB, steps.each(Op.MUL, steps.raw_out or rows, -a), b)
+        logits = steps.each(Op.SUB, steps.each(Op.MUL, decisions, -a), b)
         found.append(_one_by_one(steps, logits))
     total = found[0]
     for more in found[1:]:

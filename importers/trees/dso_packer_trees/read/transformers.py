@@ -39,15 +39,13 @@ def transform(model: Any, steps: Steps, x: Columns, where: str) -> Columns:
         return x
     if name == "FeatureUnion":
         parts = [(part_name, part, range(x.width)) for part_name, part in model.transformer_list]
-        if model.transformer_weights:
-            raise ExportError(f"{where}: transformer_weights, expected none")
-        return _joined(parts, steps, x, where)
+        return _joined(model, parts, steps, x, where)
     if name == "ColumnTransformer":
         columns = model._transformer_to_input_indices
         fitted = [
             (part_name, part, columns[part_name]) for part_name, part, _ in model.transformers_
         ]
-        return _joined(fitted, steps, x, where)
+        return _joined(model, fitted, steps, x, where)
     if not is_transformer(model):
         names = ", ".join(("feature selection", *_TRANSFORMS))
         raise ExportError(f"{where}: {name} is not supported, expected one of {names}")
@@ -62,13 +60,33 @@ def is_transformer(model: Any) -> bool:
     return is_selector or type(model).__name__ in (*_TRANSFORMS, *_SEVERAL)
 
 
-def _joined(parts: Any, steps: Steps, x: Columns, where: str) -> Columns:
-    made = []
+def _joined(model: Any, parts: Any, steps: Steps, x: Columns, where: str) -> Columns:
+    made, weights = [], model.transformer_weights or {}
     for name, part, columns in parts:
         is_dropped = isinstance(part, str) and part == "drop"
         if not is_dropped and len(columns):
-            made.append(transform(part, steps, steps.copy(x, list(columns)), f"{where}: {name}"))
+            one = transform(part, steps, steps.copy(x, list(columns)), f"{where}: {name}")
+            made.append(steps.each(Op.MUL, one, weights[name]) if name in weights else one)
+    if not made:
+        raise ExportError(f"{where}: all columns are dropped, expected at least one")
     return steps.join(made)
+
+
+def is_sparse(model: Any, is_given: bool = False) -> bool:
+    """Return True if a transformer makes a sparse matrix; `is_given`: if its rows are one."""
+    name = type(model).__name__
+    if name == "Pipeline":
+        for _, part in model.steps:
+            is_given = is_sparse(part, is_given)
+        return is_given
+    if name == "FeatureUnion":
+        return any(is_sparse(part, is_given) for _, part in model.transformer_list)
+    choices = {"ColumnTransformer": "sparse_output_", "OneHotEncoder": "sparse_output"}
+    if name in choices:
+        return bool(getattr(model, choices[name]))
+    if name == "KBinsDiscretizer":
+        return bool(model.encode == "onehot")
+    return is_given and not hasattr(model, "components_")
 
 
 def _standard(model: Any, steps: Steps, x: Columns) -> Columns:
@@ -168,8 +186,9 @@ def _one_hot(model: Any, steps: Steps, x: Columns) -> Columns:
 def _ordinal(model: Any, steps: Steps, x: Columns) -> Columns:
     tables = []
     for i, keys in enumerate(_numbers(model)):
-        codes = np.asarray(_groups(model, i, len(keys))[0], np.float64)
-        codes[keys != keys] = model.encoded_missing_value
+        is_number = keys == keys  # NaN has no group
+        codes = np.full(len(keys), model.encoded_missing_value, np.float64)
+        codes[is_number] = _groups(model, i, len(keys))[0][: is_number.sum()]
         tables.append((keys, codes))
     unknown = model.unknown_value
     return _encoded(model, steps, x, tables, [unknown] * len(tables))
@@ -185,10 +204,11 @@ def _encoded(model: Any, steps: Steps, x: Columns, tables: Any, unknown: Any) ->
 def _bins(model: Any, steps: Steps, x: Columns) -> Columns:
     edges = [np.asarray(edges)[1:-1] for edges in model.bin_edges_]
     columns = np.repeat(np.arange(len(edges)), [len(one) for one in edges])
-    if not len(columns):
-        return steps.each(Op.MUL, x, 0.0)
-    passed = steps.each(Op.LESS_EQUAL, np.concatenate(edges), steps.copy(x, columns))
-    found = steps.matmul(passed, columns[:, None] == np.arange(len(edges)))
+    if len(columns):
+        passed = steps.each(Op.LESS_EQUAL, np.concatenate(edges), steps.copy(x, columns))
+        found = steps.matmul(passed, columns[:, None] == np.arange(len(edges)))
+    else:
+        found = steps.constant(np.zeros(len(edges)))
     return found if model.encode == "ordinal" else _one_hot(model._encoder, steps, found)
 
 

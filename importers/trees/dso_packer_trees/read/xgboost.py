@@ -40,7 +40,10 @@ def is_model(first: bytes) -> bool:
 
 def from_object(model: Any, where: str) -> Forest:
     """Read a Booster, or a model of xgboost.sklearn up to its best iteration."""
-    booster = model
+    booster, missing = model, getattr(model, "missing", None)
+    if missing is not None and missing == missing:
+        text = f"missing={missing!r}, expected NaN; replace the values by NaN and train again"
+        raise ExportError(f"{where}: {text}")
     if hasattr(model, "get_booster"):
         try:
             booster = model.get_booster()

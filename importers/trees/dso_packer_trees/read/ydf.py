@@ -44,7 +44,7 @@ def from_folder(path: str, where: str) -> Forest:
 
     try:
         model = ydf.load_model(path)
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:
         raise ExportError(f"{where}: {error}; save the model again") from error
     return from_object(model, where)
 

@@ -118,15 +118,16 @@ static int NAME(run_step)(const struct steps *s, const struct step *step, NUMBER
     EACH(MUL, x[k] * y[k]);
     EACH(DIV, x[k] / y[k]);
     EACH(POW, OF(pow)(x[k], y[k]));
-    EACH(LEAST, y[k] < x[k] ? y[k] : x[k]);
-    EACH(GREATEST, y[k] > x[k] ? y[k] : x[k]);
+    /* NaN if either is. */
+    EACH(LEAST, x[k] < y[k] || x[k] != x[k] ? x[k] : y[k]);
+    EACH(GREATEST, x[k] > y[k] || x[k] != x[k] ? x[k] : y[k]);
     EACH(LESS, x[k] < y[k]);
     EACH(LESS_EQUAL, x[k] <= y[k]);
     EACH(EQUAL, x[k] == y[k]);
     EACH(IS_NAN, x[k] != x[k]);
     EACH(WHERE, x[k] != 0 ? y[k] : z[k]);
     EACH(ABS, OF(fabs)(x[k]));
-    EACH(SIGN, (NUMBER)(x[k] > 0) - (NUMBER)(x[k] < 0));
+    EACH(SIGN, x[k] > 0 ? 1 : x[k] < 0 ? -1 : x[k]);
     EACH(TRUNC, OF(trunc)(x[k]));
     EACH(SQRT, OF(sqrt)(x[k]));
     EACH(EXP, OF(exp)(x[k]));
@@ -134,6 +135,7 @@ static int NAME(run_step)(const struct steps *s, const struct step *step, NUMBER
     EACH(LOG1P, OF(log1p)(x[k]));
     EACH(TANH, OF(tanh)(x[k]));
     EACH(LOGISTIC, 1 / (1 + OF(exp)(-x[k])));
+    EACH(FLOAT32, (NUMBER)(float)x[k]);
     EACH(COPY, x[(uint32_t)numbers[k]]);
     case NORM_L1:
     case NORM_L2:

@@ -30,7 +30,7 @@ enum op {
   LOG1P,
   TANH,
   LOGISTIC,
-  LAST_OF_EACH = LOGISTIC,
+  FLOAT32, /* rounded to a float */
   /* Of a row. */
   SOFTMAX,
   NORM_L1, /* the norm, in each column; 1 instead of 0 */
