@@ -58,7 +58,7 @@ def graph_record(
     folded : mapping of str to str
         The weights of the model that are not stored, each with the reason.
     """
-    graph, operators, _, named, states, _ = variants[0]
+    graph, operators, _, named, states, *_ = variants[0]
     record: dict[str, Any] = {"version": 1, **_ends(variants[0])}
     if len(variants) > 1:
         record["variants"] = [
