@@ -55,11 +55,7 @@ def read_parts(
     """
     if isinstance(model, str | Path) and Path(model).is_dir():
         model = _files_of(Path(model))
-    parts = []
-    for function, source in _functions(model).items():
-        pair = isinstance(source, tuple)
-        for index, one in enumerate(source if pair else (source,)):
-            parts.append(Part(function, read_model(one), index == 0 if pair else None))
+    parts = [one for entry in _functions(model).items() for one in _read(*entry)]
     parts = [made for part in parts for made in _divided(part, values, state)]
     for part in parts:
         fix_inputs(part.model, given_to(part, parts, values))
@@ -87,6 +83,16 @@ def _functions(model: Any) -> dict[str, Any]:
         text = f"packer.from_onnx: models, expected {MAIN!r} and other names of functions, found"
         raise ExportError(f"{text} {shown([*model])}")
     return {MAIN: model[MAIN], **model}
+
+
+def _read(function: str, source: Any) -> list[Part]:
+    """Read the model of a function, or its two: of the first call, and of later ones."""
+    if type(source) not in (tuple, list):
+        return [Part(function, read_model(source))]
+    if len(source) != 2:
+        text = "expected a model, or two: of the first call, and of later ones, found"
+        raise ExportError(f"packer.from_onnx: {function}: {text} {len(source)}")
+    return [Part(function, read_model(one), one is source[0]) for one in source]
 
 
 def _files_of(folder: Path) -> dict[str, Any]:
