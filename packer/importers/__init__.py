@@ -71,6 +71,8 @@ class Importer(NamedTuple):
         The help of its option ``--kind``.
     takes_names : bool
         True if a source is a Python function: ``"FILE.py:FUNCTION"`` or ``"MODULE:FUNCTION"``.
+    takes_folders : bool
+        True if a source may also be a folder, whose files are its input.
     """
 
     kind: str
@@ -81,6 +83,7 @@ class Importer(NamedTuple):
     title: str = ""
     text: str = ""
     takes_names: bool = False
+    takes_folders: bool = False
 
     def function(self) -> Callable[..., Module]:
         """Return `make`; its module is imported."""

@@ -46,6 +46,9 @@ _LATER = f"""later ({_INPUTS}, float[1, past, 4] past_0_own, float[1, source, 4]
   present_0_own = Identity(rows)
 }}"""
 
+_READER = """reader (float[1, past, 4] past_0_own) => (float[1, 4] sum)
+  WEIGHTS { sum = ReduceSum<keepdims = 0>(past_0_own, axis) }"""
+
 
 def parsed(text: str) -> onnx.ModelProto:
     """Parse a model, with weights that all of them share."""
@@ -58,8 +61,9 @@ def parsed(text: str) -> onnx.ModelProto:
 
 
 def models() -> dict[str, onnx.ModelProto]:
-    """The three models, by the names of their files."""
+    """The three models, by the names of their files, and one that only reads the cache."""
     return {
+        "reader": parsed(_READER),
         "encoder_model": parsed(_ENCODER),
         "decoder_model": parsed(_FIRST),
         "decoder_with_past_model": parsed(_LATER),
@@ -88,6 +92,7 @@ def merged() -> onnx.ModelProto:
 def write(folder: Path, kind: str) -> Path:
     """Write the files of a kind, ``"pair"`` or ``"merged"``."""
     files = models()
+    del files["reader"]
     if kind == "merged":
         files = {"encoder_model": files["encoder_model"], "decoder_model_merged": merged()}
     folder.mkdir(exist_ok=True)
