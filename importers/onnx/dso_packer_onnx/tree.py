@@ -87,7 +87,9 @@ def make_tree(
     folded = {**_not_stored(parts, weights), **folded}
     ends = variants
     if len(parts) > 1:
-        ends = [one for one, part in zip(variants, parts, strict=True) if part.is_first is not False]
+        ends = [
+            one for one, part in zip(variants, parts, strict=True) if part.is_first is not False
+        ]
         functions = [part.function for part in parts if part.is_first is not False]
     else:
         functions = function_names(MAIN, len(variants))

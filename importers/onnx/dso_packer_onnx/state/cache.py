@@ -25,9 +25,7 @@ class State(NamedTuple):
     is_appended: bool  # else each call replaces it
 
 
-def append_in_place(
-    models: Sequence[ir.Model], pairs: Mapping[str, str]
-) -> tuple[State, ...]:
+def append_in_place(models: Sequence[ir.Model], pairs: Mapping[str, str]) -> tuple[State, ...]:
     """Turn the caches among pairs of inputs and outputs into dso.Append; return the states.
 
     A model that only makes a cache, as the first rows, stores it in the same order. Raises

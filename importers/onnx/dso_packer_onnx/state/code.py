@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Guard(NamedTuple):
-    """What a function expects of a session: that a state has a value, or that it has none."""
+    """A function expects that a state of the session has a value, or that it has none."""
 
     state: int
     has_value: bool
@@ -31,7 +31,7 @@ class Guard(NamedTuple):
 def guards_of(parts: Sequence[Part], variants: Sequence[Variant]) -> Iterator[list[Guard]]:
     """Yield for each part what it expects of the other functions.
 
-    What they made is there; what reads its own states was not called.
+    States that others make exist. Functions that read the part's own states were not called.
     """
     ends = [(_numbers(one, "inputs"), _numbers(one, "outputs")) for one in variants]
     made = {part.function: set[int]() for part in parts}
@@ -44,7 +44,9 @@ def guards_of(parts: Sequence[Part], variants: Sequence[Variant]) -> Iterator[li
                 text = f"{part.function}: expected a session with the state that {other!r} makes"
                 text += f", found one without; call session[{other!r}] first"
                 found.append(Guard(min(missing), True, text))
-        readers = (one.function for one, (read, _) in zip(parts, ends, strict=True) if read & outputs)
+        readers = (
+            one.function for one, (read, _) in zip(parts, ends, strict=True) if read & outputs
+        )
         for other in dict.fromkeys(readers):
             if other != part.function and (old := made[other] - outputs):
                 text = f"{part.function}: expected a session before {other!r}, found one with its "
@@ -100,9 +102,9 @@ class StateWriter:
     ) -> None:
         """Put the tensors of states into values; rows are appended to memory that has room."""
         for value in self._graph.outputs:
-            if self.is_state(value) and self._state(value).input in self._read:
-                if self._state(value).is_appended:
-                    values[value] = state("append", self.outputs[str(value.name)], value)
+            state_of = self._state(value) if self.is_state(value) else None
+            if state_of is not None and state_of.is_appended and state_of.input in self._read:
+                values[value] = state("append", self.outputs[str(value.name)], value)
         for value in self._graph.inputs:
             if value.name in self._inputs:
                 values[value] = state("read", self._inputs[str(value.name)], value)

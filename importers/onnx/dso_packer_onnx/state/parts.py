@@ -6,7 +6,6 @@ An encoder and a decoder are two functions, ``encoder`` and ``main``. optimum ha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +16,6 @@ from runtime.error import shown
 
 from ..read import fix_inputs, read_model
 from ..read.branches import take_branch
-from ..read.words import refusal
 from .pairs import has_caches
 
 if TYPE_CHECKING:
@@ -128,7 +126,9 @@ def _divided(
         for node, _ in list(value.uses()):
             if node.op_type == "If" and node.graph is made.graph:
                 take_branch(made.graph, node, not is_first)
-        read = {one for node in ir.traversal.RecursiveGraphIterator(made.graph) for one in node.inputs}
+        read = {
+            one for node in ir.traversal.RecursiveGraphIterator(made.graph) for one in node.inputs
+        }
         for value in [one for one in made.graph.inputs if one not in read]:
             if has_caches([str(value.name)]) or value.name in (state or ()):
                 made.graph.inputs.remove(value)
@@ -165,7 +165,8 @@ def _drop_unchanged(parts: Sequence[Part]) -> None:
             value = output
             while (node := value.producer()) is not None and node.op_type == "Identity":
                 value = node.inputs[0]
-            if value in graph.inputs and has_caches([str(value.name)]) or _is_empty(value):
+            is_cache = value in graph.inputs and has_caches([str(value.name)])
+            if is_cache or _is_empty(value):
                 graph.outputs.remove(output)
 
 

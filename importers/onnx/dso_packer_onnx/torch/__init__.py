@@ -84,9 +84,7 @@ def from_torch(
     if not steps:
         return from_onnx(_light(module, example_inputs, dynamic_shapes), **options)
     models = {
-        function: _light(
-            *step[:3], input_names=step.input_names, output_names=step.output_names
-        )
+        function: _light(*step[:3], input_names=step.input_names, output_names=step.output_names)
         for function, step in steps.items()
     }
     return from_onnx(models if len(models) > 1 else models["main"], **options)

@@ -31,8 +31,9 @@ class Step(NamedTuple):
 def steps_of(model: Any, inputs: Sequence[Any], shapes: Any) -> dict[str, Step]:
     """Return the functions of a model that gets a cache of transformers; {} for other inputs.
 
-    They are main, and the encoder of a model with one. The inputs before the cache are given by their position, as parameters of the model's
-    ``forward``. Raises ExportError if the model does not return a cache.
+    They are main, and the encoder of a model with one. The inputs before the cache are given by
+    their position, as parameters of the model's ``forward``. Raises ExportError if the model does
+    not return a cache.
     """
     caches = sys.modules.get("transformers.cache_utils")
     is_cache = [caches is not None and isinstance(one, caches.Cache) for one in inputs]

@@ -68,7 +68,9 @@ def test_folder_of_optimum_is_one_library(folder: Path) -> None:
 def test_order_of_calls_is_checked(folder: Path) -> None:
     """Neither a decoder without an encoder's state, nor a second encoder in a text."""
     session = runtime.load(folder / "model.so").session()
-    with pytest.raises(RuntimeError, match=r"main: .* found one without; call session\['encoder'\]"):
+    with pytest.raises(
+        RuntimeError, match=r"main: .* found one without; call session\['encoder'\]"
+    ):
         session["main"](SOURCE)
     session["encoder"](SOURCE, MASK)
     session["encoder"](SOURCE[:, :2], MASK[:, :2])
@@ -141,7 +143,7 @@ def test_state_none_keeps_the_branches() -> None:
     ],
 )
 def test_models_that_do_not_fit_are_refused(change, message: str) -> None:
-    """What is wrong is said; nothing is dropped."""
+    """The error says what is wrong, and no name is dropped."""
     with pytest.raises(packer.ExportError, match=message):
         packer.from_onnx(change(models()))
 
