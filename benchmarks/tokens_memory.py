@@ -3,7 +3,8 @@
 python benchmarks/tokens_memory.py: in the environment of the importer of models. Each process loads
 the 8-bit Llama of tokens.py, takes a prompt of 256 tokens and 64 more, and waits for the others.
 Prints the proportional set size of all, beside the file; what is private in one, beside the cache
-of its session; and the milliseconds from the start of the load to the first token, beside a later prompt.
+of its session; and the milliseconds from the start of the load to the first token, beside a later
+prompt.
 """
 
 from __future__ import annotations

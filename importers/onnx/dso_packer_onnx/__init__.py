@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from packer import ExportError
 from packer.files.arguments import list_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .lower.bits import Bits
 
     InputShapes = Mapping[str, Sequence[int | str]]
-    Model = str | os.PathLike[str] | bytes | onnx.ModelProto
+    Model: TypeAlias = str | os.PathLike[str] | bytes | onnx.ModelProto
 
 _BITS, _BLOCKS = (4, 8), (16, 32, 64, 128, 256)
 _NOT_NEEDED = (

@@ -143,7 +143,7 @@ def test_state_none_keeps_the_branches() -> None:
     ],
 )
 def test_models_that_do_not_fit_are_refused(change, message: str) -> None:
-    """The error says what is wrong, and no name is dropped."""
+    """The error says what is wrong."""
     with pytest.raises(packer.ExportError, match=message):
         packer.from_onnx(change(models()))
 
