@@ -252,7 +252,7 @@ static void multiply(const void *data, int64_t index) {
     if (product->rows > 1) multiply_rows(plan, &group, panel);
     else if (product->bits == 4) multiply_panel(plan, panel, sums, 4);
     else multiply_panel(plan, panel, sums, 8);
-    const float *next = sums;
+    float *next = sums;
     for (int64_t t = tile; t < group.end; t++) {
       const struct position position = tile_of(plan, t, column);
       dso_op_finish(&place, &position, columns, next);

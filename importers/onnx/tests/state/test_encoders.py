@@ -171,13 +171,11 @@ def test_folder_without_a_decoder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "decoder_with_past_model.onnx").unlink()
     with pytest.raises(packer.ExportError, match="found .*encoder_model.onnx.*'-with-past'"):
         packer.from_onnx(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-m", "packer", "export", "x.so", "--onnx", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert (done.returncode, "a folder of models, expected" in done.stderr) == (1, True)
+    (tmp_path / "packer.toml").write_text('[module.m]\nkind = "onnx"\nmodel = "."\n')
+    for words in (["--onnx", str(tmp_path)], []):
+        command = [sys.executable, "-m", "packer", "export", "x.so", *words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        assert (done.returncode, "a folder of models, expected" in done.stderr) == (1, True)
 
 
 def test_sets_of_shapes_are_refused(tmp_path: Path) -> None:
