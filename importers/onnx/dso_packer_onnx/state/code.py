@@ -37,8 +37,9 @@ def guards_of(parts: Sequence[Part], variants: Sequence[Variant]) -> Iterator[li
     made = {part.function: set[int]() for part in parts}
     for part, (_, outputs) in zip(parts, ends, strict=True):
         made[part.function] |= outputs
-    for part, (inputs, outputs) in zip(parts, ends, strict=True):
+    for part, variant, (inputs, outputs) in zip(parts, variants, ends, strict=True):
         found = []
+        begun = {one for one in outputs - inputs if variant.states[one].is_appended}
         for other, states in made.items():
             if other != part.function and (missing := inputs & states):
                 text = f"{part.function}: expected a session with the state that {other!r} makes"
@@ -48,7 +49,7 @@ def guards_of(parts: Sequence[Part], variants: Sequence[Variant]) -> Iterator[li
             one.function for one, (read, _) in zip(parts, ends, strict=True) if read & outputs
         )
         for other in dict.fromkeys(readers):
-            if other != part.function and (old := made[other] - outputs):
+            if other != part.function and (old := made[other] - outputs | begun):
                 text = f"{part.function}: expected a session before {other!r}, found one with its "
                 text += "state; reset the session"
                 found.append(Guard(min(old), False, text))

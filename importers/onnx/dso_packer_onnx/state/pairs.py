@@ -47,7 +47,7 @@ def find_pairs(
     wrong = next((why for model in models if (why := _misfits(model, pairs))), "")
     wrong = wrong or _differences(models, pairs)
     if wrong and (given is not None or len(models) > 1):
-        raise refusal(source, f"state: {wrong}")
+        raise refusal(source, f"state: {wrong}" + (f"; {_HOW}" if given is None else ""))
     if wrong:
         notes.append(f"{len(pairs)} inputs look like state, and remain inputs: {wrong}")
         return {}

@@ -6,6 +6,7 @@ An encoder and a decoder are two functions, ``encoder`` and ``main``. optimum ha
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -51,7 +52,7 @@ def read_parts(
     ``main`` comes first. `values` become the values of inputs. Raises ExportError as `read_model`
     does, or if a folder or a mapping has other entries.
     """
-    if isinstance(model, str | Path) and Path(model).is_dir():
+    if isinstance(model, str | os.PathLike) and Path(model).is_dir():
         model = _files_of(Path(model))
     parts = [one for entry in _functions(model).items() for one in _read(*entry)]
     parts = [made for part in parts for made in _divided(part, values, state)]

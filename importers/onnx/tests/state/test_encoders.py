@@ -111,6 +111,19 @@ def test_generate_command_calls_the_encoder(folder: Path) -> None:
     assert "Traceback" not in missing.stderr + wrong.stderr
 
 
+def test_a_function_that_begins_a_cache_is_called_first(tmp_path: Path) -> None:
+    """The graph of the first call may be a function by another name."""
+    files = models()
+    made = {"main": files["decoder_with_past_model"], "begin": files["decoder_model"]}
+    model = runtime.load(packer.export_library(packer.from_onnx(made), tmp_path / "x.so"))
+    session, hidden = model.session(), np.zeros((1, 4, 4), np.float32)
+    session["begin"](MASK, SOURCE, hidden)
+    session["main"](MASK, SOURCE)
+    assert session.length == 8
+    with pytest.raises(RuntimeError, match="begin: expected a session before 'main'"):
+        session["begin"](MASK, SOURCE, hidden)
+
+
 def test_merged_decoder_alone_has_the_encoder_as_inputs() -> None:
     """A mapping has one function; the caches are state, and the If is not in the library."""
     module = packer.from_onnx({"main": merged()})
