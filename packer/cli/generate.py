@@ -28,7 +28,7 @@ _EPILOG = """\
 examples:
   packer generate model.so --ids 1,2,3 --max 64
   packer generate model.so --ids 1,2,3 --stop 2 --temperature 0.8 --top-k 40 --seed 7
-  packer generate t5.so --encoder 5,17,33,1 --ids 0
+  packer generate t5.so --encoder 5,7,3,1 --ids 0
   packer generate whisper.so --encoder @features.npy --ids 50258,50259,50359,50363
   packer generate model.so --ids 1,2,3 --speed  # tokens per second, and the machine's bandwidth"""
 
