@@ -4,7 +4,8 @@ version     1
 inputs, outputs     [{"name", "dtype", "shape", "most"?}]; an open extent is its expression, and
             most has the greatest values of extents by name; the dtype of a sequence or optional is
             seq(float32), optional(float32), or optional(seq(float32))
-variants    of a model for several sets of shapes: [{"function", "inputs", "outputs"}]
+variants    of a model for several sets of shapes, or of several functions, main first:
+            [{"function", "inputs", "outputs"}]
 states      [{"input", "output", "appended"}]: what a session keeps, which is neither in inputs nor
             in outputs; values has both
 nodes       [{"name", "op", "function", "inputs": [names], "outputs": [names], "flops"}],
