@@ -42,7 +42,7 @@ def make(name: str) -> Any:
     model = kind.from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.mul_(2)
+            parameter.mul_(3)
     return model
 
 
