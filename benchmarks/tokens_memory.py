@@ -1,9 +1,10 @@
 """Memory of eight processes with one language model, and the first token of a fresh process.
 
 python benchmarks/tokens_memory.py: in the environment of the importer of models. Each process loads
-the 8-bit Llama of tokens.py, takes a prompt of 256 tokens, and waits for the others. Prints the
-proportional set size of all, beside the file; what is private in one, beside the cache of its
-session; and the milliseconds from the start of the load to the first token, beside a later prompt.
+the 8-bit Llama of tokens.py, takes a prompt of 256 tokens and 64 more, and waits for the others.
+Prints the proportional set size of all, beside the file; what is private in one, beside the cache
+of its session; and the milliseconds from the start of the load to the first token, beside a later
+prompt.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 sys.path.append(str(Path(__file__).parent))
 
-PROCESSES, PROMPT = 8, 256
+PROCESSES, PROMPT, TOKENS = 8, 256, 64
 
 
 def main() -> None:
@@ -51,7 +52,7 @@ def main() -> None:
             one.communicate("\n")
         nbytes = path.stat().st_size
     size = case.hidden // tokens.HEADS
-    cache = 2 * case.layers * tokens.KV_HEADS * size * 4 * PROMPT
+    cache = 2 * case.layers * tokens.KV_HEADS * size * 4 * (PROMPT + TOKENS)
     pss = sum(int(row[0]) for row in sizes)
     print(f"Pss of {PROCESSES}: {pss / 1e6:.0f} MB, file {nbytes / 1e6:.0f} MB")
     print(f"private: {max(int(row[1]) for row in sizes) / 1e6:.0f} MB, cache {cache / 1e6:.0f} MB")
@@ -68,13 +69,15 @@ def measure(path: str) -> None:
     ids = np.zeros((1, PROMPT), np.int64)
     before = memory()
     start = time.process_time()
-    session = runtime.load(path).session(maximum=PROMPT)
+    session = runtime.load(path).session(maximum=PROMPT + TOKENS)
     session["main"](ids).numpy()[0, -1].argmax()
     first = time.process_time() - start
     session.reset()
     start = time.process_time()
     session["main"](ids)
     print(f"{first * 1e3:.0f} {(time.process_time() - start) * 1e3:.0f}", flush=True)
+    for _ in range(TOKENS):
+        session["main"](ids[:, :1])
     sys.stdin.readline()
     after = memory()
     print(*(b - a for a, b in zip(before, after, strict=True)), flush=True)

@@ -9,23 +9,27 @@ from typing import TYPE_CHECKING
 
 from runtime.error import PackerError
 
-from .load import read_speed, signals_end_process
+from .load import parse_argument, read_speed, signals_end_process
 from .parser import CommandParser
 from .terminal import write
 
 if TYPE_CHECKING:
     from runtime import Module, Sampling
+    from runtime.graph.model_record import TensorInfo
 
 _DESCRIPTION = """\
 Generate tokens with a language model whose caches are state, and print their ids, one a line.
 
-Caches of an ONNX model are state if they have the usual names. There is no tokenizer here. Loading
+Caches of an ONNX model are state if they have the usual names. A model with an encoder needs
+--encoder, and begins with its start token. There is no tokenizer here. Loading
 runs the constructors of the library: load only libraries that you trust."""
 
 _EPILOG = """\
 examples:
   packer generate model.so --ids 1,2,3 --max 64
   packer generate model.so --ids 1,2,3 --stop 2 --temperature 0.8 --top-k 40 --seed 7
+  packer generate t5.so --encoder 5,7,3,1 --ids 0
+  packer generate whisper.so --encoder @features.npy --ids 50258,50259,50359,50363
   packer generate model.so --ids 1,2,3 --speed  # tokens per second, and the machine's bandwidth"""
 
 
@@ -40,6 +44,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("library", metavar="LIBRARY", help="the library")
     ids = "the tokens to begin with"
     parser.add_argument("--ids", type=_ids, required=True, metavar="IDS", help=ids)
+    encoded = "what the encoder gets: ids, with a mask if it has one, or the array in @x.npy"
+    parser.add_argument("--encoder", type=_encoded, metavar="IDS|@FILE", help=encoded)
     most = "the most tokens to generate; 64 by default"
     parser.add_argument("--max", type=int, default=64, metavar="N", help=most)
     stop = "tokens that end the text"
@@ -66,6 +72,10 @@ def _ids(text: str) -> list[int]:
         raise argparse.ArgumentTypeError(f"expected ids as in 1,2,3, found {text!r}") from None
 
 
+def _encoded(text: str) -> str | list[int]:
+    return text if text.startswith("@") else _ids(text)
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Load, generate, print."""
     with signals_end_process():
@@ -87,16 +97,32 @@ def _run(arguments: argparse.Namespace) -> None:
         arguments.repetition_penalty,
         arguments.seed,
     )
-    _generate(model, arguments, sampling)
+    encoder = record.ends_of("encoder")
+    if (encoder is None) != (arguments.encoder is None):
+        text = "--encoder: the model has no function 'encoder'; leave it out"
+        text = text if encoder is None else "the model has an encoder, expected --encoder IDS|@FILE"
+        raise PackerError(f"{arguments.library}: {text}")
+    _generate(model, arguments, sampling, encoder[0] if encoder is not None else ())
 
 
-def _generate(model: Module, arguments: argparse.Namespace, sampling: Sampling) -> None:
+def _generate(
+    model: Module,
+    arguments: argparse.Namespace,
+    sampling: Sampling,
+    encoder_inputs: Sequence[TensorInfo],
+) -> None:
     from runtime import generate
+    from runtime.generation import token_arguments
 
+    session, given = model.session(), arguments.encoder
     times = [perf_counter()]
     try:
+        if isinstance(given, str):
+            session["encoder"](parse_argument(given))
+        elif given is not None:
+            session["encoder"](*token_arguments(encoder_inputs, given, 0))
         tokens = generate(
-            model.session(),
+            session,
             arguments.ids,
             maximum=arguments.max,
             stop=arguments.stop,

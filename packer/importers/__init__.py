@@ -72,7 +72,7 @@ class Importer(NamedTuple):
     takes_names : bool
         True if a source is a Python function: ``"FILE.py:FUNCTION"`` or ``"MODULE:FUNCTION"``.
     takes_folders : bool
-        True if a source may be a folder, of which all files are inputs.
+        True if a source may also be a folder, whose files are its input.
     """
 
     kind: str

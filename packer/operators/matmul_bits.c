@@ -9,6 +9,7 @@
 #include "bits.h"
 
 enum { CHAINS = LANES >= 8 ? 2 : 1 }; /* of sums: a sum waits for the one before it */
+enum { MOST_TILES = 256 / PIXELS };   /* of rows whose sums are on the stack */
 
 struct plan {
   const struct dso_op_matmul_bits *product;
@@ -28,8 +29,7 @@ static struct plan plan_of(const struct dso_op_matmul_bits *product) {
 
 int64_t dso_op_matmul_bits_workspace(const struct dso_op_matmul_bits *product) {
   const struct plan plan = plan_of(product);
-  if (plan.digits) return product->rows * dso_op_bits_row(product, plan.digits) / 4;
-  return product->rows > 1 ? plan.panels * PANEL * product->rows : 0;
+  return plan.digits ? product->rows * dso_op_bits_row(product, plan.digits) / 4 : 0;
 }
 
 /* Input `i` of each word, a signed integer. */
@@ -155,9 +155,15 @@ static struct position tile_of(const struct plan *plan, int64_t tile, int64_t co
                            .columns = (int)(end - row)};
 }
 
-/* Add the products of all rows with some blocks, in float32, to their sums. */
-static void multiply_some(const struct plan *plan, const float *weight, int64_t first,
-                          int64_t inputs, float *sums) {
+/* Tiles of rows, and their sums for a panel. */
+struct group {
+  int64_t tile, end;
+  float *sums;
+};
+
+/* Add the products of rows with some blocks, in float32, to their sums. */
+static void multiply_some(const struct plan *plan, const struct group *group, const float *weight,
+                          int64_t first, int64_t inputs) {
   _Alignas(64) float some[PIXELS * PANEL];
   const int64_t blocks = ceil_div(inputs, BLOCK);
   const struct tile tile = {.step = plan->product->a_row,
@@ -167,7 +173,8 @@ static void multiply_some(const struct plan *plan, const float *weight, int64_t 
                             .taps = {1, 1, 1},
                             .weight = weight,
                             .weight_step = PANEL};
-  for (int64_t t = 0; t < plan->tiles; t++) {
+  float *sums = group->sums;
+  for (int64_t t = group->tile; t < group->end; t++) {
     struct position position = tile_of(plan, t, 0);
     position.data += first;
     dso_op_tiles(&tile, &position, 1, PANEL, some, NULL);
@@ -177,17 +184,20 @@ static void multiply_some(const struct plan *plan, const float *weight, int64_t 
   }
 }
 
-static void multiply_rows(const struct plan *plan, const uint32_t *panel, float *sums) {
+static void multiply_rows(const struct plan *plan, const struct group *group,
+                          const uint32_t *panel) {
   const struct dso_op_matmul_bits *product = plan->product;
   const int64_t block = product->block, together = max(MOST_BLOCK / block, 1);
   _Alignas(64) float weight[MOST_BLOCK * PANEL];
-  memset(sums, 0, (size_t)(product->rows * PANEL) * sizeof *sums);
+  const int64_t rows = part_begin(product->rows, plan->tiles, group->end) -
+                       part_begin(product->rows, plan->tiles, group->tile);
+  memset(group->sums, 0, (size_t)(rows * PANEL) * sizeof *group->sums);
   for (int64_t b = 0; b < plan->blocks; b += together) {
     const int64_t end = min(b + together, plan->blocks), first = b * block;
     for (int64_t i = b; i < end; i++, panel += plan->block_words)
       if (product->bits == 4) unpack_block(product, panel, weight + (i - b) * block * PANEL, 4);
       else unpack_block(product, panel, weight + (i - b) * block * PANEL, 8);
-    multiply_some(plan, weight, first, min(end * block, product->inner) - first, sums);
+    multiply_some(plan, group, weight, first, min(end * block, product->inner) - first);
   }
 }
 
@@ -236,16 +246,18 @@ static void multiply(const void *data, int64_t index) {
                               .step = product->out_row,
                               .plane = BLOCK,
                               .first = column};
-  _Alignas(64) float row[PANEL], *sums = row;
-  if (product->rows > 1) {
-    sums = product->workspace + column * product->rows;
-    multiply_rows(plan, panel, sums);
-  } else if (product->bits == 4) multiply_panel(plan, panel, row, 4);
-  else multiply_panel(plan, panel, row, 8);
-  for (int64_t t = 0; t < plan->tiles; t++) {
-    const struct position position = tile_of(plan, t, column);
-    dso_op_finish(&place, &position, columns, sums);
-    sums += position.columns * PANEL;
+  _Alignas(64) float sums[MOST_TILES * PIXELS * PANEL];
+  for (int64_t tile = 0; tile < plan->tiles; tile += MOST_TILES) {
+    const struct group group = {tile, min(tile + MOST_TILES, plan->tiles), sums};
+    if (product->rows > 1) multiply_rows(plan, &group, panel);
+    else if (product->bits == 4) multiply_panel(plan, panel, sums, 4);
+    else multiply_panel(plan, panel, sums, 8);
+    float *next = sums;
+    for (int64_t t = tile; t < group.end; t++) {
+      const struct position position = tile_of(plan, t, column);
+      dso_op_finish(&place, &position, columns, next);
+      next += position.columns * PANEL;
+    }
   }
 }
 

@@ -23,13 +23,9 @@ class ImportedSource(NamedTuple):
     settings: Mapping[str, Any]
 
     def module(self, inputs: Inputs) -> Module:
-        """Import the source; its files are added to the inputs. Raises what the importer does."""
-        if isinstance(self.source, Path):
-            is_folder = self.importer.takes_folders and self.source.is_dir()
-            files = sorted(self.source.rglob("*")) if is_folder else [self.source]
-            for file in files:
-                if not (is_folder and file.is_dir()):
-                    inputs.add(file)
+        """Import the source; a file is added to the inputs. Raises what the importer does."""
+        for path in self._files():
+            inputs.add(path)
         settings = dict(self.settings)
         for setting in self.importer.settings:
             if setting.read is not None and setting.name in settings:
@@ -37,6 +33,14 @@ class ImportedSource(NamedTuple):
         made = self.importer.function()(self.source, progress=inputs.progress, **settings)
         inputs.notes.extend(getattr(made, "notes", ()))
         return made
+
+    def _files(self) -> list[Path]:
+        """Return the input files: the source, or the files of a folder."""
+        if not isinstance(self.source, Path):
+            return []
+        if not (self.importer.takes_folders and self.source.is_dir()):
+            return [self.source]
+        return sorted(path for path in self.source.rglob("*") if path.is_file())
 
 
 def keys_of(importer: Importer) -> tuple[str, ...]:
@@ -72,6 +76,8 @@ def _sources(importer: Importer, table: Table) -> list[Path | str]:
 
 
 def _source(importer: Importer, table: Table, key: str, text: str) -> Path | str:
+    if importer.takes_folders and (folder := Path(table.path_of(text))).is_dir():
+        return folder
     if not importer.takes_names:
         return table.file(key, text)
     file, _, function = text.rpartition(":")

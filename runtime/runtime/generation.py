@@ -60,7 +60,8 @@ def generate(
     ----------
     session : Session
         Of a model whose inputs are token ids of shape (1, length), and optionally
-        ``attention_mask`` and ``position_ids``. Its tokens so far precede `ids`.
+        ``attention_mask`` and ``position_ids``. Its tokens so far precede `ids`. Call
+        ``session["encoder"]`` first if the model has one.
     ids : sequence of int
         The tokens to begin with, at least one.
     maximum : int
@@ -81,6 +82,8 @@ def generate(
         A number is out of its range, there are no ids, or logits are NaN.
     PackerError
         The model has other inputs.
+    RuntimeError
+        The model has an encoder, which was not called.
     """
     _check(ids, maximum, sampling)
     return _generate(session, ids, maximum, stop, sampling)
@@ -99,7 +102,7 @@ def _generate(
     random, seen, past = Random(sampling.seed), dict.fromkeys(ids), session.length
     given = list(ids)
     for _ in range(maximum):
-        result = main(*_arguments(inputs, given, past))
+        result = main(*token_arguments(inputs, given, past))
         past += len(given)
         logits = result[0] if isinstance(result, tuple) else result
         token = _choose(logits, sampling, [*seen], random)
@@ -127,7 +130,7 @@ def _check(ids: Sequence[int], maximum: int, sampling: Sampling) -> None:
 # ---- The arguments of main
 
 
-def _arguments(inputs: Sequence[TensorInfo], ids: Sequence[int], past: int) -> list[Tensor]:
+def token_arguments(inputs: Sequence[TensorInfo], ids: Sequence[int], past: int) -> list[Tensor]:
     """Return the arguments of a call with tokens after `past` earlier ones."""
     length = len(ids)
     known: dict[str, Sequence[int]] = {_MASK: [1] * (past + length)}

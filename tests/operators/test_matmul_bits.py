@@ -50,6 +50,7 @@ def multiply(library, a: np.ndarray, packed: np.ndarray, columns: int, **numbers
         (2, 33, 40, 16),
         (15, 300, 33, 128),
         (40, 520, 96, 256),
+        (300, 70, 40, 32),
         (3, 70, 64, 64),
         (0, 8, 8, 32),
     ],

@@ -1,16 +1,16 @@
 """ONNX models: a graph becomes a program, C functions and weights in one library.
 
-`read` checks a model, `rewrite` fuses its operators, `layout` chooses how images are stored,
-`lower` makes a C function of each node, `plan` places the values in memory, `program` writes the
-bytecode that calls the functions, `weights` and `record` are the rest of the library. `tree` joins
-them, and `operator` is what they exchange.
+`read` checks a model, `state` finds what a session keeps, `rewrite` fuses its operators, `layout`
+chooses how images are stored, `lower` makes a C function of each node, `plan` places the values in
+memory, `program` writes the bytecode that calls the functions, `weights` and `record` are the rest
+of the library. `tree` joins them, and `operator` is what they exchange.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from packer import ExportError
 from packer.files.arguments import list_of
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .lower.bits import Bits
 
     InputShapes = Mapping[str, Sequence[int | str]]
+    Model: TypeAlias = str | os.PathLike[str] | bytes | onnx.ModelProto
 
 _BITS, _BLOCKS = (4, 8), (16, 32, 64, 128, 256)
 _NOT_NEEDED = (
@@ -34,7 +35,7 @@ _NOT_NEEDED = (
 
 
 def from_onnx(
-    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    model: Model | Mapping[str, Model | tuple[Model, Model]],
     input_shapes: InputShapes | Sequence[InputShapes] | None = None,
     dynamic: Iterable[str] = (),
     *,
@@ -50,8 +51,11 @@ def from_onnx(
 
     Parameters
     ----------
-    model : path, bytes or onnx.ModelProto
-        The model. Weights in other files are found beside a path only.
+    model : path, bytes or onnx.ModelProto, or a mapping of str to these
+        The model. Weights in other files are found beside a path only. A mapping has the models of
+        functions that share the states of a session; ``"main"`` is among them, and one with two
+        models has them for the first call and for later ones. A folder has such models by the
+        names that optimum gives their files.
     input_shapes : mapping of str to shape, or a sequence of them, optional
         Shapes of inputs, to fix what the model leaves open, to change a shape, or to open one: a
         str is the name of an extent that each call decides, as in ``{"x": ("batch", 3, 224,

@@ -199,5 +199,6 @@ IMPORTER = Importer(
     SETTINGS,
     _add_options,
     title="models; importers/onnx/docs/onnx.md",
-    text="an ONNX model; its function is main",
+    text="an ONNX model, or a folder of optimum's; its function is main",
+    takes_folders=True,
 )

@@ -24,7 +24,7 @@ from .operator import shape_of, stored_shape
 from .plan import epoch_of, epochs_of, nbytes_of, plan_memory
 from .read.objects import object_of
 from .shape_codes import FIXED, SLOT, STORE
-from .state.code import StateWriter
+from .state.code import StateWriter, write_choices
 from .variant import function_names
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from .operator import Operator, Shape
     from .plan import Place, Plan
+    from .state import Part
     from .variant import Variant
 
 _BYTES = DataType(1, 8)
@@ -41,18 +42,24 @@ _SLOTS = 256
 
 
 def make_program(
-    variants: Sequence[Variant], weights: Mapping[ir.Value, str], name: str = "main"
+    variants: Sequence[Variant],
+    weights: Mapping[ir.Value, str],
+    name: str = "main",
+    parts: Sequence[Part] = (),
 ) -> VMExecutable:
     """Make the bytecode of a model.
 
     Parameters
     ----------
     variants : sequence of Variant
-        One for each set of shapes; all have the same names and data types of inputs.
+        One for each set of shapes; all have the same names and data types of inputs. Or one for
+        each of `parts`.
     weights : mapping of ir.Value to str
         The name by which ``dso.weight`` finds each weight that an operator reads.
     name : str
         The function to call. With several variants the others are ``<name>_1`` and so on.
+    parts : sequence of Part
+        The function of each variant, of a model with several graphs.
 
     Returns
     -------
@@ -61,17 +68,17 @@ def make_program(
     """
     program = Program()
     program.number_of("dso.any_alignment")  # in the table of functions it says so of all tensors
-    writers = []
-    if len(variants) == 1:
-        writers += _write(program, name, variants[0], weights)
-        executable = program.executable()
-    else:
-        names = function_names(name, len(variants))
+    names = [part.name for part in parts] or function_names(name, len(variants))
+    choice = None
+    if len(parts) > 1:
+        write_choices(program, parts, variants)
+    elif len(variants) > 1:
         choice = ShapeChoice(name, [variant.graph for variant in variants])
         choice.write(program, names)
-        for function, variant in zip(names, variants, strict=True):
-            writers += _write(program, function, variant, weights)
-        executable = program.executable()
+    pairs = zip(names, variants, strict=True)
+    writers = [one for pair in pairs for one in _write(program, *pair, weights)]
+    executable = program.executable()
+    if choice is not None:
         executable.import_module(choice.module())
     numbers = (numbers.module() for writer in writers for numbers in writer.all_numbers)
     for module in filter(None, numbers):
@@ -136,6 +143,7 @@ class FunctionWriter:
         self.states = StateWriter(self.code, variant)
 
     def write(self) -> None:
+        self.states.expect(self.variant.guards)
         check_inputs(self)
         self.states.open(self._state, self.values)
         self._allocate_storages()
@@ -306,7 +314,8 @@ class FunctionWriter:
     def _own_tensor(self, value: ir.Value) -> Register:
         """Allocate memory for one output."""
         if self.states.is_state(value):
-            return self._state("write", self.states.outputs[str(value.name)], value)
+            kind = self.states.kind(value)
+            return self._state(kind, self.states.outputs[str(value.name)], value)
         shape, nbytes = stored_shape(value), nbytes_of(value)
         size = (nbytes,) if isinstance(nbytes, int) else self._bytes(in_c(nbytes))
         storage = self._storage(size)

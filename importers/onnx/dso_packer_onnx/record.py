@@ -5,7 +5,8 @@ inputs, outputs     [{"name", "dtype", "shape", "most"?}]; an open extent is its
             most has the greatest values of extents by name; the shape ["..."] is of any rank; the
             dtype of a sequence or optional is seq(float32), optional(float32), or
             optional(seq(float32))
-variants    of a model for several sets of shapes: [{"function", "inputs", "outputs"}]
+variants    of a model for several sets of shapes, or of several functions, main first:
+            [{"function", "inputs", "outputs"}]
 states      [{"input", "output", "appended"}]: what a session keeps, which is neither in inputs nor
             in outputs; values has both
 nodes       [{"name", "op", "function", "inputs": [names], "outputs": [names], "flops"}],
@@ -59,7 +60,7 @@ def graph_record(
     folded : mapping of str to str
         The weights of the model that are not stored, each with the reason.
     """
-    graph, operators, _, named, states, _ = variants[0]
+    graph, operators, _, named, states, *_ = variants[0]
     record: dict[str, Any] = {"version": 1, **_ends(variants[0])}
     if len(variants) > 1:
         record["variants"] = [

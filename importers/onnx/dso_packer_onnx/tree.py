@@ -18,12 +18,20 @@ from .lower.nodes import in_order, lower_nodes
 from .named import name_extents
 from .plain_loops import plain_loops_note
 from .program import make_program
-from .read import bodies_of, conditions_of, fix_inputs, read_model, take_extents, with_shapes
+from .read import bodies_of, conditions_of, take_extents, with_shapes
 from .read.objects import object_of
 from .record import KEY, graph_record
 from .rewrite import rewrite
 from .rewrite.attention_past import concat_past
-from .state import append_in_place, find_pairs, name_totals
+from .state import (
+    MAIN,
+    append_in_place,
+    find_pairs,
+    given_to,
+    guards_of,
+    name_totals,
+    read_parts,
+)
 from .variant import Body, Variant, all_operators, function_names, with_bodies
 from .weights import Weights
 
@@ -33,8 +41,7 @@ if TYPE_CHECKING:
     from packer.relax import VMExecutable
 
     from . import InputShapes
-
-_MAIN = "main"
+    from .state import Part
 
 
 def make_tree(
@@ -52,31 +59,42 @@ def make_tree(
         text = f"state, expected one set of input shapes, found {len(sets)}; leave lengths open"
         raise ExportError(f"from_onnx: {text}")
     progress("read the model")
-    source = read_model(model)
-    if len(sets) > 1 and (found := [v.name for v in source.graph.inputs if object_of(v)]):
-        text = f"input {found[0]!r} is a sequence or an optional, expected one set of input shapes"
-        raise ExportError(f"from_onnx: {text}, found {len(sets)}; leave extents open")
-    fix_inputs(source, values)
+    parts = read_parts(model, values, state)
+    if len(sets) > 1:
+        _check_sets(parts, sets)
+    models = [
+        with_shapes(part.model, given_to(part, parts, shapes)) for part in parts for shapes in sets
+    ]
+    for made in models:
+        concat_past(made)
+    pairs = find_pairs(models, state, notes) if len(sets) == 1 else {}
+    states = append_in_place(models, pairs)
     folded: dict[str, str] = {}
     variants, numbers = [], count(1)
-    for shapes in sets:
-        shaped = with_shapes(source, shapes)
-        concat_past(shaped)
-        pairs = find_pairs(shaped, state, notes) if len(sets) == 1 else []
-        states = append_in_place(shaped, pairs)
+    progress("make its operators")
+    for shaped in models:
         named = name_totals(shaped.graph, states)
-        progress("make its operators")
         made = _variant(shaped, folded, numbers, bits, notes)
         variants.append(made._replace(named={**named, **made.named}, states=states))
+    if len(parts) > 1:
+        found = zip(variants, guards_of(parts, variants), strict=True)
+        variants = [one._replace(guards=guards) for one, guards in found]
     weights = _weights_of(variants)
     progress("make its program")
-    program = make_program(variants, weights.names, _MAIN)
+    program = make_program(variants, weights.names, MAIN, parts if len(parts) > 1 else ())
     operators = [one for variant in variants for one in all_operators(variant)]
     for module in operator_modules(operators, options):
         program.import_module(module)
-    functions = function_names(_MAIN, len(variants))
-    folded = {**_not_stored(source.graph, weights), **folded}
-    record = graph_record(variants, functions, weights, folded)
+    folded = {**_not_stored(parts, weights), **folded}
+    ends = variants
+    if len(parts) > 1:
+        ends = [
+            one for one, part in zip(variants, parts, strict=True) if part.is_first is not False
+        ]
+        functions = [part.function for part in parts if part.is_first is not False]
+    else:
+        functions = function_names(MAIN, len(variants))
+    record = graph_record(ends, functions, weights, folded)
     program.import_module(weights.module({KEY: record}))
     note = plain_loops_note(variants[0].operators)
     notes = [*notes, *([note] if note else [])]
@@ -121,7 +139,18 @@ def _weights_of(variants: Sequence[Variant]) -> Weights:
     return weights
 
 
-def _not_stored(graph: ir.Graph, weights: Weights) -> dict[str, str]:
+def _not_stored(parts: Sequence[Part], weights: Weights) -> dict[str, str]:
     """Return why weights of the model are not in the file."""
     stored = weights.stored() | set(weights.equal)
-    return {name: "no operator reads it" for name in graph.initializers if name not in stored}
+    names = [name for part in parts for name in part.model.graph.initializers]
+    return {name: "no operator reads it" for name in names if name not in stored}
+
+
+def _check_sets(parts: Sequence[Part], sets: Sequence[InputShapes]) -> None:
+    """Refuse several sets of shapes for a model that takes one."""
+    inputs = [value for part in parts for value in part.model.graph.inputs]
+    found = [f"input {v.name!r} is a sequence or an optional" for v in inputs if object_of(v)]
+    found += ["the model has several graphs"] if len(parts) > 1 else []
+    if found:
+        text = f"{found[0]}, expected one set of input shapes, found {len(sets)}"
+        raise ExportError(f"from_onnx: {text}; leave extents open")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .operator import Operator
     from .read.equations import Conditions
     from .state import State
+    from .state.code import Guard
 
 
 class Body(NamedTuple):
@@ -30,6 +31,7 @@ class Variant(NamedTuple):
     named: Mapping[str, Extent] = {}  # the expressions of extents that have names (named.py)
     states: Sequence[State] = ()  # inputs and outputs that a session keeps
     bodies: Sequence[Body] = ()  # what its nodes run: branches, and the rounds of loops
+    guards: Sequence[Guard] = ()  # what it expects of the session
 
     @property
     def arguments(self) -> list[ir.Value]:

@@ -62,6 +62,9 @@ dso_tensor_object *state_write(struct session *self, int64_t index,
 /* An extent of the tensor; 0 without one. */
 int state_extent(struct session *self, int64_t index, int64_t axis, int64_t *extent);
 
+/* Store 1 if a call made the tensor, else 0. */
+int state_has_value(struct session *self, int64_t index, int *has_value);
+
 /* Free the memory of a state. */
 void state_clear(struct state *state);
 

@@ -83,6 +83,13 @@ int state_extent(struct session *self, int64_t index, int64_t axis, int64_t *ext
   return 0;
 }
 
+int state_has_value(struct session *self, int64_t index, int *has_value) {
+  const struct state *state = state_at(self, index);
+  if (state == NULL) return -1;
+  *has_value = state->shape.ndim >= 0;
+  return 0;
+}
+
 static int refuse(int64_t index, int axis, int64_t expected, int64_t found) {
   return raised_format("ValueError",
                        "session: state %" PRId64 ": extent of axis %d, expected %" PRId64

@@ -33,11 +33,16 @@ enum { STEPS = 8, NUM_CLASSES = STEPS * 56 };
  * unused one of at least a quarter: calls of many shapes keep about the memory of the largest. */
 enum { NEAR = 2 * STEPS };
 
+/* An unused piece of LARGE bytes is freed after as many calls without it: a prompt needs memory that
+ * the calls for single tokens do not. */
+enum { KEPT_CALLS = 32, LARGE = 1 << 20 };
+
 struct vm_allocator {
   struct vm_allocator *next, **link; /* in the list of all open allocators */
   atomic_size_t references;          /* one for the owner, and one for each piece in use */
   atomic_flag busy; /* guards `free`; a thread that finds it set bypasses the allocator */
   atomic_bool is_closed;
+  atomic_size_t num_calls;
   DLDevice device;
   const struct device_api *api;
   struct vm_storage *free[NUM_CLASSES];
@@ -87,6 +92,23 @@ static void free_all(struct vm_allocator *allocator) {
     }
 }
 
+static void free_older(struct vm_allocator *allocator, size_t call) {
+  size_t capacity;
+  for (size_t i = class_of(LARGE, &capacity); i < NUM_CLASSES; i++)
+    for (struct vm_storage **link = &allocator->free[i], *piece; (piece = *link) != NULL;)
+      if (piece->last_call < call) {
+        *link = piece->next;
+        free_piece(piece);
+      } else link = &piece->next;
+}
+
+void vm_allocator_count_call(struct vm_allocator *allocator) {
+  size_t call = atomic_fetch_add_explicit(&allocator->num_calls, 1, memory_order_relaxed) + 1;
+  if (call % KEPT_CALLS != 0 || !enter(allocator)) return;
+  free_older(allocator, call - KEPT_CALLS);
+  leave(allocator);
+}
+
 static void release(struct vm_allocator *allocator) {
   if (atomic_fetch_sub_explicit(&allocator->references, 1, memory_order_acq_rel) != 1) return;
   free_all(allocator);
@@ -99,6 +121,7 @@ static void give_back(struct vm_storage *piece) {
   size_t capacity, class = class_of(piece->capacity, &capacity);
   allow_only(piece, 0);
   if (!atomic_load_explicit(&allocator->is_closed, memory_order_acquire) && enter(allocator)) {
+    piece->last_call = atomic_load_explicit(&allocator->num_calls, memory_order_relaxed);
     piece->next = allocator->free[class];
     allocator->free[class] = piece;
     leave(allocator);

@@ -1,4 +1,5 @@
-/* Device memory for the virtual machine: freed pieces are reused.
+/* Device memory for the virtual machine: freed pieces are reused, and large ones that no call of the
+ * last ones used are freed.
  *
  * A piece is a Storage object. It is allocated from an allocator, and its last release returns it to the
  * allocator, in any thread. A closed allocator frees the pieces that are returned. */
@@ -17,6 +18,7 @@ struct vm_storage {
   void *data;              /* aligned to VM_ALIGNMENT */
   size_t nbytes;           /* the requested size */
   size_t capacity;
+  size_t last_call; /* of the machine, that used an unused piece */
 };
 
 /* TVM, kAllocAlignment: TVM compiles its kernels for this alignment. */
@@ -29,6 +31,9 @@ struct vm_allocator *vm_allocator_new(DLDevice device);
 
 /* Free the unused pieces now, and each piece in use when it is returned. */
 void vm_allocator_close(struct vm_allocator *allocator);
+
+/* Count a call of the machine: what many calls did not use is freed. */
+void vm_allocator_count_call(struct vm_allocator *allocator);
 
 /* Free the unused pieces of all allocators of the process. */
 void vm_allocators_trim(void);

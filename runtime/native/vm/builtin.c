@@ -174,6 +174,7 @@ const struct vm_builtin_row vm_builtins[] = {
     {VM_WEIGHT, vm_weight, 1, 1},
     {VM_ANY_ALIGNMENT, any_alignment, 0, 0},
     {"dso.state.extent", vm_state_extent, 2, 2},
+    {"dso.state.expect", vm_state_expect, 3, 3},
     {"dso.state.read", vm_state_read, 3, 3},
     {"dso.state.append", vm_state_append, 3, 3},
     {"dso.state.write", vm_state_write, 3, 3},

@@ -55,6 +55,7 @@ VM_BUILTIN(vm_read_if_cond);
 VM_BUILTIN(vm_weight);
 
 VM_BUILTIN(vm_state_extent);
+VM_BUILTIN(vm_state_expect);
 VM_BUILTIN(vm_state_read);
 VM_BUILTIN(vm_state_append);
 VM_BUILTIN(vm_state_write);

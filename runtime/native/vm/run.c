@@ -87,6 +87,7 @@ int vm_call_with(const struct vm_routine *routine, struct session *session, cons
                        .room_frames = frames,
                        .session = session};
   num_runs++;
+  vm_allocator_count_call(run.vm->allocators[run.vm->num_allocators - 1]); /* the CPU's */
   int status = start(&run, routine, args, num_args, result);
   num_runs--;
   thread_pace = run.pace;

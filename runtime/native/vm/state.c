@@ -1,5 +1,5 @@
-/* The built-in functions for the states of a session: dso.state.extent (index, axis), and
- * dso.state.read, .append and .write (index, shape, data type). */
+/* The built-in functions for the states of a session: dso.state.extent (index, axis),
+ * dso.state.expect (index, whether it has a value, the text of the error), and dso.state.read, .append and .write (index, shape, data type). */
 #include <string.h>
 
 #include "abi/raised.h"
@@ -52,13 +52,30 @@ VM_BUILTIN(vm_state_write) {
   return give(run, "dso.state.write", state_write, args, result);
 }
 
+static int check_ints(const char *name, const dso_any *args) {
+  for (int i = 0; i < 2; i++)
+    if (args[i].type_index != DSO_INT) return vm_refuse_argument(name, i, "int", &args[i]);
+  return 0;
+}
+
 VM_BUILTIN(vm_state_extent) {
   struct session *session = session_of(run);
   (void)num_args;
-  if (session == NULL) return -1;
-  for (int i = 0; i < 2; i++)
-    if (args[i].type_index != DSO_INT)
-      return vm_refuse_argument("dso.state.extent", i, "int", &args[i]);
+  if (session == NULL || check_ints("dso.state.extent", args) != 0) return -1;
   *result = (dso_any){.type_index = DSO_INT};
   return state_extent(session, args[0].v_int64, args[1].v_int64, &result->v_int64);
+}
+
+VM_BUILTIN(vm_state_expect) {
+  struct session *session = session_of(run);
+  const char *text;
+  size_t nbytes;
+  int has_value;
+  (void)num_args;
+  if (session == NULL || check_ints("dso.state.expect", args) != 0) return -1;
+  if (!vm_read_text(&args[2], &text, &nbytes))
+    return vm_refuse_argument("dso.state.expect", 2, "str", &args[2]);
+  if (state_has_value(session, args[0].v_int64, &has_value) != 0) return -1;
+  *result = (dso_any){.type_index = DSO_NONE};
+  return has_value == (args[1].v_int64 != 0) ? 0 : raised_format("RuntimeError", "%s", text);
 }

@@ -120,7 +120,7 @@ class ModelRecord:
     inputs, outputs : tuple of TensorInfo
         Of the model; if there are several sets of shapes, of the first set.
     variants : tuple of Variant
-        All sets of shapes, if there are several.
+        All sets of shapes, or functions, if there are several.
     states : tuple of State
         What a session keeps; neither an input nor an output.
     nodes : tuple of GraphNode

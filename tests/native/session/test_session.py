@@ -10,6 +10,7 @@ import pytest
 
 import packer
 import runtime
+from packer.relax import DataType, Program
 
 from ...support.sessions import library, stateful
 
@@ -33,6 +34,37 @@ def test_state_can_be_replaced(model) -> None:
     session = model.session()
     assert [session["last"](x) for x in (3.0, 4.0, 5.0)] == [0, 3, 4]
     assert session.length == 0
+
+
+def test_code_expects_a_state_or_none() -> None:
+    """The text is the error; a call that expects something changes nothing."""
+    program = Program()
+    code = program.function("make", ["x"])
+    code.run("dso.state.write", 0, (1,), DataType(2, 32))
+    code.ret(code.params[0])
+    for name, arguments in (
+        ("begins", (0, 0, "begins: call it first")),
+        ("goes_on", (0, 1, "goes_on: call make first")),
+        ("number", (0, 1, 5)),
+        ("text", ("0", 1, "x")),
+    ):
+        code = program.function(name, ["x"])
+        code.run("dso.state.expect", *arguments)
+        code.ret(code.params[0])
+    session = program.executable().session()
+    assert session["begins"](1) == 1
+    with pytest.raises(RuntimeError, match="goes_on: call make first"):
+        session["goes_on"](1)
+    session["make"](1)
+    assert session.fork()["goes_on"](1) == 1
+    with pytest.raises(RuntimeError, match="begins: call it first"):
+        session["begins"](1)
+    with pytest.raises(TypeError, match="dso.state.expect.* str"):
+        session["number"](1)
+    with pytest.raises(TypeError, match="dso.state.expect.* int"):
+        session["text"](1)
+    session.reset()
+    assert session["begins"](1) == 1
 
 
 def test_reset_forgets(model) -> None:

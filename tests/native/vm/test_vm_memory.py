@@ -52,12 +52,28 @@ def test_an_unused_piece_serves_smaller_sizes() -> None:
     assert kept.numpy().ctypes.data != main(size // 3).numpy().ctypes.data
 
 
+def resident() -> int:
+    """Return the bytes of the process in memory (proc(5), statm)."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def test_large_memory_is_freed_after_calls_without_it() -> None:
+    """As a prompt's, in a session that goes on token by token; a call that uses it keeps it."""
+    main, size = of_size(), 64 << 20
+    for _ in range(100):
+        main(size)
+    address = main(size).numpy().ctypes.data
+    before = resident()
+    main(size).numpy().fill(1)
+    assert resident() - before > size // 2
+    assert main(size).numpy().ctypes.data == address
+    for _ in range(64):
+        main(64)
+    assert resident() - before < size // 2
+
+
 def test_growing_sizes_keep_the_memory_of_the_largest() -> None:
-    """A new piece replaces the one before it (proc(5), statm)."""
-
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-
+    """A new piece replaces the one before it."""
     main, most = of_size(), 64 << 20
     before = resident()
     for eighths in range(1, 9):

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from packer.operators import PANEL, quantize_matmul, workspace
 
-from ..extent import Extent, in_c, product, total
+from ..extent import in_c, product
 from ..operator import elements, shape_of
 from ..rewrite.bits import signed
 from ..rewrite.graph import DSO, is_constant, is_float32, is_node, new_node, replace
@@ -131,12 +131,8 @@ def matmul_bits(node: ir.Node) -> Operator:
     inner, columns = shape_of(a)[-1], out[-1]
     assert isinstance(columns, int)
     assert isinstance(inner, int)
-    rows, panels = product(out[:-1]), -(-columns // PANEL)
     added = f"x{2 + (bias is not None)}" if residual is not None else ""
     integers = workspace.bits_of_row(inner, block, activation_bits=activation_bits)
-    floats: Extent = product((integers, rows))
-    if not activation_bits and rows != 1:  # one row, or all of them
-        floats = total((integers, product((panels * PANEL, rows))))
     body = f"""\
   const struct dso_op_matmul_bits product = {{
       .rows = {count_in_c(out[:-1])}, .inner = {in_c(inner)}, .columns = {columns},
@@ -154,7 +150,7 @@ def matmul_bits(node: ir.Node) -> Operator:
         body,
         [value for value in (a, factor, bias, residual) if value is not None],
         node.outputs,
-        workspace=product((_FLOAT, floats)),
+        workspace=product((_FLOAT, integers, *(out[:-1] if activation_bits else ()))),
         parts=["matmul_bits"],
         flops=2 * elements((*out, inner)),
     )

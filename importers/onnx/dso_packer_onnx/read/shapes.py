@@ -60,6 +60,7 @@ def with_shapes(
     source = model.meta.get("source", "model")
     inputs, changed = input_shapes(model, shapes or {}, source)
     made, passes = _inferred(model, inputs, changed, source)
+    made.meta["source"] = source
     put_extents(made, passes.births)
     put_conditions(made, model.meta.get(RANGES, {}), passes.births.equal)
     put_constants(made, passes.all, passes.open)

@@ -143,10 +143,13 @@ def _factor(node: ir.Node | None) -> tuple[ir.Value, float] | None:
 
 def _fits(scores: _Scores, node: ir.Node) -> bool:
     """Return True if q, k and v have equal batches, and the mask one number for each key."""
-    shapes = [dims(value) for value in (*scores.product.inputs, node.inputs[1], node.outputs[0])]
-    if not is_float32(*scores.product.inputs, node.inputs[1]):
+    inputs = (*scores.product.inputs, node.inputs[1])
+    shapes = [dims(value) for value in (*inputs, node.outputs[0])]
+    if not is_float32(*inputs):
         return False
     if any(shape is None or len(shape) not in (3, 4) for shape in shapes):
+        return False
+    if any(len(dims(one) or ()) == 3 and sizes(one) is None for one in inputs):
         return False
     q, k, v, output = (shape or () for shape in shapes)
     if not equal_dims(q[-2:-1], output[-2:-1]):

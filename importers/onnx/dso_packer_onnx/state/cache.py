@@ -6,14 +6,15 @@ they are: Concat of a cache is dso.Append between transposes, which later rewrit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import onnx_ir as ir
 
 from ..extent import Extent, identifier, symbols_of
 from ..operator import shape_of
-from ..rewrite.graph import DSO, dims, new_node, replace
+from ..read.words import refusal
+from ..rewrite.graph import DSO, dims, is_node, new_node, replace
 
 
 class State(NamedTuple):
@@ -24,25 +25,66 @@ class State(NamedTuple):
     is_appended: bool  # else each call replaces it
 
 
-def append_in_place(
-    model: ir.Model, pairs: Sequence[tuple[ir.Value, ir.Value]]
-) -> tuple[State, ...]:
-    """Turn the caches among pairs of inputs and outputs into dso.Append; return the states."""
-    return tuple(
-        State(str(past.name), str(present.name), _append(model.graph, past, present))
-        for past, present in pairs
-    )
+def append_in_place(models: Sequence[ir.Model], pairs: Mapping[str, str]) -> tuple[State, ...]:
+    """Turn the caches among pairs of inputs and outputs into dso.Append; return the states.
+
+    A model that only makes a cache, as the first rows, stores it in the same order. Raises
+    ExportError if the models change a state in several ways.
+    """
+    states = []
+    for past, present in pairs.items():
+        inputs = [_named(model.graph.inputs, past) for model in models]
+        outputs = [_made(model.graph, present) for model in models]
+        ends = list(zip(models, inputs, outputs, strict=True))
+        orders = [_append(one.graph, old, new) for one, old, new in ends if old and new]
+        order = orders[0] if orders else None
+        is_read = any(old and not new for _, old, new in ends)
+        if any(one != order for one in orders) or (order and is_read):
+            text = f"state: {past!r}, expected one that each function with it appends to, or none"
+            raise refusal(models[0].meta.get("source", "model"), f"{text}; see tokens.md")
+        for model, old, new in ends:
+            if order and new and not old:
+                _begin(model.graph, new, order)
+        states.append(State(past, present, order is not None))
+    return tuple(states)
 
 
-def _append(graph: ir.Graph, past: ir.Value, present: ir.Value) -> bool:
+def _named(values: Sequence[ir.Value], name: str) -> ir.Value | None:
+    return next((value for value in values if value.name == name), None)
+
+
+def _made(graph: ir.Graph, name: str) -> ir.Value | None:
+    """Return an output as the node makes it that does more than to name it."""
+    output = _named(graph.outputs, name)
+    while output is not None and is_node(node := output.producer(), "Identity"):
+        value = node.inputs[0]
+        if value is None or value.producer() is None or value.is_graph_output():
+            break
+        output.name, value.name = None, name
+        output.replace_all_uses_with(value, replace_graph_outputs=True)
+        graph.remove(node, safe=True)
+        output = value
+    return output
+
+
+def _begin(graph: ir.Graph, made: ir.Value, order: Sequence[int]) -> None:
+    """Return the first rows of a cache as its memory has them."""
+    turned = _turned(made, order)
+    graph.append(turned)
+    graph.outputs[graph.outputs.index(made)] = turned.outputs[0]
+    turned.outputs[0].name, made.name = made.name, None
+
+
+def _append(graph: ir.Graph, past: ir.Value, present: ir.Value) -> list[int] | None:
+    """Append in place, and return the order of axes in memory; None if a call replaces it."""
     node = present.producer()
     extents = dims(past) or ()
     if node is None or node.domain or node.op_type != "Concat" or len(node.inputs) != 2:
-        return False
+        return None
     axis = node.attributes.get_int("axis", 0) % max(len(extents), 1)
     first, new = node.inputs
     if first is not past or new is None or isinstance(extents[axis], int):
-        return False
+        return None
     order = [axis, *(one for one in range(len(extents)) if one != axis)]
     back = [order.index(one) for one in range(len(extents))]
     rows = _turned(new, order)
@@ -69,7 +111,7 @@ def _append(graph: ir.Graph, past: ir.Value, present: ir.Value) -> bool:
     if not after.outputs[0].uses():
         graph.remove(after, safe=True)
     past.name = None
-    return True
+    return order
 
 
 def _ask_memory(graph: ir.Graph, past: ir.Value, memory: ir.Value, back: Sequence[int]) -> None:
@@ -109,8 +151,10 @@ def name_totals(graph: ir.Graph, states: Sequence[State]) -> dict[str, Extent]:
 
     Returns the expression of each name, in the symbols of the inputs.
     """
+    inputs = {value.name for value in graph.inputs}
     outputs = {str(value.name): value for value in graph.outputs}
-    totals = {shape_of(outputs[one.output])[0] for one in states if one.is_appended}
+    appended = (one.output for one in states if one.is_appended and one.input in inputs)
+    totals = {shape_of(outputs[name])[0] for name in appended}
     taken = [*symbols_of(extent for value in graph.inputs for extent in shape_of(value))]
     names: dict[Extent, str] = {}
     for total in sorted(one for one in totals if isinstance(one, str)):

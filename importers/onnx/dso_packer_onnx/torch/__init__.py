@@ -17,7 +17,7 @@ from packer.files.text import path_error
 from runtime.error import near_names
 
 from ..quiet import quiet
-from .caches import step_of
+from .caches import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,8 @@ def from_torch(
     example_inputs : sequence of torch.Tensor
         Arguments of a call; the library takes the same dtypes and shapes. Not used for an
         ExportedProgram. A cache of transformers among them, of any length, becomes state: a
-        session keeps its rows, and the number of tokens is open (tokens.md).
+        session keeps its rows, and the number of tokens is open (tokens.md). Of a model with an
+        encoder the others are the encoder's, which is the function ``encoder``.
     dynamic_shapes : optional
         Which extents each call decides, as for `torch.export.export`: ``{"ids": {0: Dim("batch"),
         1: Dim("seq", max=512)}}``. The greatest value of a Dim is checked in each call.
@@ -79,14 +80,24 @@ def from_torch(
 
     if isinstance(module, str):
         return from_torch(*_made_by(module), **options)
-    step, names_of = step_of(module, example_inputs, dynamic_shapes), {}
-    if step is not None:
-        module, example_inputs, dynamic_shapes = step[:3]
-        names_of = {"input_names": step.input_names, "output_names": step.output_names}
+    steps = steps_of(module, example_inputs, dynamic_shapes)
+    if not steps:
+        return from_onnx(_light(module, example_inputs, dynamic_shapes), **options)
+    models = {
+        function: _light(*step[:3], input_names=step.input_names, output_names=step.output_names)
+        for function, step in steps.items()
+    }
+    return from_onnx(models if len(models) > 1 else models["main"], **options)
+
+
+def _light(
+    module: Any, example_inputs: Sequence[Any], dynamic_shapes: Any, **names_of: list[str]
+) -> LightModel:
+    """Return the ONNX model of a module, with the ranges of its open extents."""
     program = _program_of(module, example_inputs, dynamic_shapes)
     model = _onnx_of(program, **names_of)
     names = _name_symbols(model.proto, dynamic_shapes)
-    return from_onnx(model._replace(ranges=_ranges(program, names)), **options)
+    return model._replace(ranges=_ranges(program, names))
 
 
 def _made_by(target: str) -> tuple[Any, ...]:

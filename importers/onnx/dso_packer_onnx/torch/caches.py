@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from packer import ExportError
 
-_PAST = "past_key_values"
-_NAMES = ("cache", _PAST)  # of the parameter and of the result, in newer and older releases
+PAST = "past_key_values"
+_NAMES = ("cache", PAST)  # of the parameter and of the result, in newer and older releases
 
 
 class Step(NamedTuple):
@@ -28,16 +28,17 @@ class Step(NamedTuple):
     output_names: list[str]
 
 
-def step_of(model: Any, inputs: Sequence[Any], shapes: Any) -> Step | None:
-    """Return a step for inputs with a cache of transformers; None for other inputs.
+def steps_of(model: Any, inputs: Sequence[Any], shapes: Any) -> dict[str, Step]:
+    """Return the functions of a model that gets a cache of transformers; {} for other inputs.
 
-    The inputs before the cache are given by their position, as parameters of the model's
-    ``forward``. Raises ExportError if the model does not return a cache.
+    They are main, and the encoder of a model with one. The inputs before the cache are given by
+    their position, as parameters of the model's ``forward``. Raises ExportError if the model does
+    not return a cache.
     """
     caches = sys.modules.get("transformers.cache_utils")
     is_cache = [caches is not None and isinstance(one, caches.Cache) for one in inputs]
     if not any(is_cache):
-        return None
+        return {}
     parameters = [*inspect.signature(model.forward).parameters]
     given = {
         name: value
@@ -46,36 +47,52 @@ def step_of(model: Any, inputs: Sequence[Any], shapes: Any) -> Step | None:
     }
     named = [name for name in _NAMES if name in parameters]
     if is_cache.count(True) != 1 or not named or not given:
-        text = f"a model with {_PAST}, example inputs, and one cache"
+        text = f"a model with {PAST}, example inputs, and one cache"
         raise ExportError(f"packer.from_torch: expected {text}, found {type(model).__name__}")
-    past = _rows_of(model, given)
+    if getattr(model.config, "is_encoder_decoder", False):
+        from .encoders import encoder_decoder
+
+        return encoder_decoder(model, given, shapes, named[0])
+    past = [rows_of(pair) for pair in made_layers(model, given)]
     parts = [f"{index}.{part}" for index in range(len(past)) for part in ("key", "value")]
-    return Step(
+    main = Step(
         _module_of(model, [*given], named[0]),
         ([*given.values()], past),
         shapes if shapes is not None else _open(given, past),
-        [*given, *(f"{_PAST}.{part}" for part in parts)],
+        [*given, *(f"{PAST}.{part}" for part in parts)],
         ["logits", *(f"present.{part}" for part in parts)],
     )
+    return {"main": main}
 
 
-def _rows_of(model: Any, given: dict[str, Any]) -> list[list[Any]]:
-    """Return keys and values as the model makes them, with some earlier rows."""
+def made_layers(model: Any, given: dict[str, Any]) -> list[list[Any]]:
+    """Return keys and values of each layer as the model makes them, then of cross attention."""
     import torch
 
     with torch.no_grad():
-        layers = getattr(_cache_of(model(**given, use_cache=True)), "layers", ())
-    if not layers or any(getattr(layer, "keys", None) is None for layer in layers):
+        layers = layers_of(cache_of(model(**given, use_cache=True)))
+    if not layers or None in (one for layer in layers for one in layer):
         name = type(model).__name__
         raise ExportError(f"packer.from_torch: {name}: expected keys and values of each layer")
-    rows = 5  # of an example: neither 0 nor 1, which torch.export would keep
-    return [
-        [one.new_zeros((*one.shape[:2], rows, one.shape[3])) for one in (layer.keys, layer.values)]
-        for layer in layers
-    ]
+    return layers
 
 
-def _cache_of(result: Any) -> Any:
+def layers_of(cache: Any) -> list[list[Any]]:
+    """Return keys and values of each layer of a cache, then of cross attention."""
+    if not hasattr(cache, "cross_attention_cache"):
+        return [[one.keys, one.values] for one in getattr(cache, "layers", ())]
+    own, cross = layers_of(cache.self_attention_cache), layers_of(cache.cross_attention_cache)
+    return [[*one, *other] for one, other in zip(own, cross, strict=True)]
+
+
+def rows_of(tensors: Sequence[Any]) -> list[Any]:
+    """Return keys and values of an example with some earlier rows."""
+    rows = 5  # neither 0 nor 1, which torch.export would keep
+    return [one.new_zeros((*one.shape[:2], rows, one.shape[3])) for one in tensors]
+
+
+def cache_of(result: Any) -> Any:
+    """Return the cache that a model returns, or None."""
     return next((found for name in _NAMES if (found := getattr(result, name, None))), None)
 
 
@@ -88,7 +105,7 @@ def _open(given: dict[str, Any], past: list[list[Any]]) -> Any:
     rows = {2: dim("past")}
     return {
         "inputs": of_inputs if first.ndim > 1 else [{0: dim("seq")}],
-        _PAST: [[rows, rows] for _ in past],
+        PAST: [[rows, rows] for _ in past],
     }
 
 
@@ -107,8 +124,7 @@ def _module_of(model: Any, names: Sequence[str], name_of_cache: str) -> Any:
                 cache.update(key, value, index)
             named = dict(zip(names, inputs, strict=True))
             made = self.model(**named, **{name_of_cache: cache}, use_cache=True)
-            layers = _cache_of(made).layers
-            return made.logits, *(one for layer in layers for one in (layer.keys, layer.values))
+            return made.logits, *(one for layer in layers_of(cache_of(made)) for one in layer)
 
     module = Causal()
     module.train(model.training)

@@ -11,18 +11,22 @@ import pytest
 
 from tests.support.libdso import compile_program, run_program
 
+from ..support.encoders import write
+
 PAGE = (Path(__file__).parents[2] / "docs/tokens.md").read_text()
 
 
 def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first Python program, the commands, and the C program with the library."""
-    program, decoder = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    """The Python programs, the commands, and the C program with the first library."""
+    *programs, decoder = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     compile(decoder, "decoder.py", "exec")
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    for program in programs:
+        subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    write(tmp_path / "t5", "merged")
     for words in re.findall(r"^    packer (.*)$", PAGE, re.MULTILINE):
-        if "h=h_next" in words or "none" in words or "--torch" in words:
+        if any(one in words for one in ("h=h_next", "none", "--torch", "whisper")):
             continue
-        command = [sys.executable, "-m", "packer", *words.split()]
+        command = [sys.executable, "-m", "packer", *words.partition("#")[0].split()]
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     (code,) = re.findall(r"```c\n(.*?)```", PAGE, re.DOTALL)
     monkeypatch.chdir(tmp_path)

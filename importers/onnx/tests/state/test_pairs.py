@@ -194,3 +194,32 @@ step (float[{q}] q, float[{k}] k, float[{k}] v, float[1, 2, past, 8] past_0_key,
         right, *past = reference.run(None, dict(zip(names, [*given, *past], strict=True)))
         np.testing.assert_allclose(session["main"](*given).numpy(), right, rtol=1e-4, atol=1e-5)
     assert session.length == 6
+
+
+ATTENTION = """
+<ir_version: 10, opset_import: ["" : 21]>
+attention (float[1, {heads}seq, 4] q, float[1, {heads}seq, 4] k, float[1, {heads}past, 4] past_0)
+  => (float[1, {heads}seq, 4] y, float[1, {heads}total, 4] present_0) {{
+  present_0 = Concat<axis = {axis}>(past_0, k)
+  turned = Transpose<perm = [{perm}]>(present_0)
+  scores = MatMul(q, turned)
+  shares = Softmax<axis = -1>(scores)
+  y = MatMul(shares, present_0)
+}}
+"""
+
+
+@pytest.mark.parametrize(("heads", "perm"), [("2, ", "0, 1, 3, 2"), ("", "0, 2, 1")])
+def test_attention_over_a_cache_that_remains_an_input(
+    heads: str, perm: str, tmp_path: Path
+) -> None:
+    """The rows of keys are a sum of two open extents, as ONNX's reference has them."""
+    made = onnx.parser.parse_model(ATTENTION.format(heads=heads, perm=perm, axis=2 if heads else 1))
+    shape = (1, 2) if heads else (1,)
+    random = np.random.default_rng(1)
+    given = [random.normal(size=(*shape, n, 4)).astype(np.float32) for n in (3, 3, 5)]
+    found = library(tmp_path, made, state={})["main"](*given)
+    names = ("q", "k", "past_0")
+    right = onnx.reference.ReferenceEvaluator(made).run(None, dict(zip(names, given, strict=True)))
+    for one, other in zip(found, right, strict=True):
+        np.testing.assert_allclose(one.numpy(), other, rtol=1e-5, atol=1e-6)
