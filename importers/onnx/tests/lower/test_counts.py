@@ -153,14 +153,3 @@ def test_an_input_that_decides_a_shape_is_given() -> None:
     with pytest.raises(packer.ExportError, match=message):
         packer.from_onnx(model)
     assert packer.from_onnx(model, input_values={"a": [1, 0]}).type_key
-
-
-def test_branches_of_other_ranks_are_refused() -> None:
-    """A result has one rank; the advice works."""
-    model = parsed("""(float[3] x, bool a) => (float[] y) <int64 i = {0}> {
-      y = If (a) <then_branch = t () => (float[3] p) { p = Relu (x) },
-        else_branch = e () => (float q) { q = Gather (x, i) }> }""")
-    message = r"\(If\): output 0: .* one type and rank, found .*; give 'a', which decides it, by"
-    with pytest.raises(packer.ExportError, match=message):
-        packer.from_onnx(model)
-    assert packer.from_onnx(model, input_values={"a": True}).type_key
