@@ -321,6 +321,19 @@ def test_extents_that_small_pictures_have_in_common_are_calculated(tmp_path: Pat
     np.testing.assert_array_equal(load(proto, tmp_path)["main"](given["x"]).numpy(), expected)
 
 
+def test_the_best_of_a_picture_after_large_strides(tmp_path: Path) -> None:
+    """Only large pictures have so many places."""
+    text = (
+        "(float[1, 1, a, b] x) => (float[p] y, int64[p] i) <int64[1] s = {-1}, int64[1] k = {99}>"
+    )
+    text += " { u = AveragePool <kernel_shape = [32, 32], strides = [32, 32]> (x)"
+    proto = model_of(f"{text} v = Reshape (u, s) y, i = TopK (v, k) }}")
+    given = {"x": np.random.default_rng(0).random((1, 1, 320, 352), np.float32)}
+    _, expected = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, given)
+    found = load(proto, tmp_path)["main"](given["x"])[1].numpy()
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_names_that_are_no_identifiers_become_some(tmp_path: Path) -> None:
     """Axes without a name too; equal names stay equal."""
     shapes = {"x": ("batch size", None), "z": ("batch size", "1st")}
