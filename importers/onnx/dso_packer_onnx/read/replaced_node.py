@@ -70,7 +70,11 @@ class ReplacedNode:
     def extents(self, value: ir.Value) -> Extents:
         """Return the extents of a tensor, None for one that may differ between calls."""
         shapes = [one.types[value].shape or () for one in self.passes.all]
-        return tuple(one[0] if len({*one}) == 1 else None for one in zip(*shapes, strict=True))
+        limited = self.passes.limited.of.get(value, ())
+        axes = enumerate(zip(*shapes, strict=True))
+        return tuple(
+            one[0] if len({*one}) == 1 and axis not in limited else None for axis, one in axes
+        )
 
     def with_item(self, type_: ObjectType, value: ir.Value) -> ObjectType:
         """Return the type of a sequence with a further tensor."""
