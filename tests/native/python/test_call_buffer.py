@@ -21,6 +21,7 @@ SOURCE = "probe.c"
         *((f"u{n}", 1, 8 * n) for n in (1, 2, 4, 8)),
         *((f"f{n}", 2, 8 * n) for n in (2, 4, 8)),
         *((f"c{n}", 5, 8 * n) for n in (8, 16)),
+        ("g", 2, 128),
         ("?", 6, 8),
         ("l", 0, 64),
         ("<i4", 0, 32),
@@ -32,7 +33,7 @@ def test_array_dtype(probe: Probe, dtype: str, code: int, bits: int) -> None:
     assert probe("dtype")(np.zeros(3, dtype)) == code * 1000000 + bits * 1000 + 1
 
 
-@pytest.mark.parametrize("dtype", [">f4", ">u2", "S3", "U2", "V4", "g", "O", [("a", "f4")]])
+@pytest.mark.parametrize("dtype", [">f4", ">u2", "S3", "U2", "V4", "O", [("a", "f4")]])
 def test_foreign_dtype_is_refused(probe: Probe, dtype: Any) -> None:
     """Foreign byte order, structs and text have no DLPack dtype."""
     with pytest.raises(

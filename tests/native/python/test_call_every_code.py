@@ -158,4 +158,4 @@ def test_callbacks(codes: runtime.Module) -> None:
 
     assert codes["each"](X, 3, visit) == 3
     names = ("a", None, "long enough")
-    assert seen[-1] == ((1,), 1, "text", names, (1, 2), (2.0, 1.0), None, 2**64 - 1)
+    assert seen[-1] == ((1,), 1, "text", names, (1, 2), 2 + 1j, None, 2**64 - 1)

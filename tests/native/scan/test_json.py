@@ -67,8 +67,8 @@ def parse(tmp_path_factory) -> Callable[[bytes], Outcome]:
     """The dump of the value and its text in a message; or nothing, and the error."""
     folder = tmp_path_factory.mktemp("json")
     (folder / "driver.c").write_text(DRIVER)
-    abi = [NATIVE / "abi" / name for name in ("text.c", "heap.c")]
-    sources = [folder / "driver.c", *abi, *(NATIVE / "scan").glob("*.c")]
+    folders = (NATIVE / "abi", NATIVE / "scan")
+    sources = [folder / "driver.c", *(path for one in folders for path in one.glob("*.c"))]
     include = [f"-I{path}" for path in INCLUDE]
     command = ["cc", "-std=c11", "-O1", "-g", "-fPIC", "-shared", *include, *map(str, sources)]
     command += ["-fsanitize=undefined", "-fno-sanitize-recover", "-static-libubsan"]

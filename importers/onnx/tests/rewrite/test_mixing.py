@@ -47,11 +47,8 @@ def test_any_other_product_remains(body: str) -> None:
 @pytest.mark.parametrize("text", ["DepthToSpace<blocksize=2>", "SpaceToDepth<blocksize=3>"])
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 def test_blocks_are_moved_by_a_transpose(text: str, mode: str) -> None:
-    """Also with an open batch."""
+    """Also with an open batch; tests of open extents have open images."""
     text = text.replace(">", f', mode="{mode}">') if "DepthTo" in text else text
-    for batch in ("2", "n"):
-        model = make(f"(float[{batch},12,6,9] x) => (float[] y) {{ y = {text}(x) }}")
+    for shape in ("2,12,6,9", "n,12,6,9"):
+        model = make(f"(float[{shape}] x) => (float[] y) {{ y = {text}(x) }}")
         assert rewritten(model, expand_shuffles).kinds == ["Reshape", "Transpose", "Reshape"]
-    assert unchanged(
-        make(f"(float[n,12,h,9] x) => (float[] y) {{ y = {text}(x) }}"), expand_shuffles
-    )
