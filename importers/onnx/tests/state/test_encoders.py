@@ -196,3 +196,57 @@ def test_sets_of_shapes_are_refused(tmp_path: Path) -> None:
     sets = [{"input_ids": (1, length)} for length in (1, 2)]
     with pytest.raises(packer.ExportError, match="several graphs, expected one set of input"):
         packer.from_onnx(write(tmp_path, "merged"), sets)
+
+
+PROGRAM = """\
+#include <dso.h>
+#include <stdio.h>
+typedef int64_t row[4];
+static dso_any call(dso_session *session, const char *name, int count, row *ids, int64_t n) {
+  int64_t shape[] = {1, n};
+  DLTensor given[2];
+  dso_any arguments[2], made = dso_none();
+  for (int i = 0; i < count; i++) {
+    given[i] = (DLTensor){ids[i], {1, 0}, 2, {0, 64, 1}, shape, NULL, 0};
+    arguments[i] = dso_tensor(&given[i]);
+  }
+  if (dso_session_call(session, name, &made, arguments, count)) puts(dso_last_error());
+  return made;
+}
+int main(int argc, char **argv) {
+  int64_t source[2][4] = {{3, 1, 7, 5}, {1, 1, 0, 1}}, ids[1][4] = {{0}};
+  dso_module *model = dso_load(argv[argc - 1], NULL);
+  dso_session *session = dso_session_new(model, 0);
+  (void)call(session, "main", 1, ids, 1);
+  dso_any made = call(session, "encoder", 2, source, 4);
+  dso_release(&made);
+  for (int step = 0; step < 5; step++) {
+    made = call(session, "main", 1, ids, 1);
+    const float *logits = dso_tensor_of(&made)->data;
+    ids[0][0] = 0;
+    for (int i = 1; i < 9; i++)
+      if (logits[i] > logits[ids[0][0]]) ids[0][0] = i;
+    printf("%d\\n", (int)ids[0][0]);
+    dso_release(&made);
+  }
+  dso_session_release(session);
+  dso_module_release(model);
+  return 0;
+}
+"""
+
+
+def test_a_program_in_c_calls_the_encoder(folder: Path) -> None:
+    """It gets the tokens that Python gets, and the error of a call before the encoder."""
+    (folder / "program.c").write_text(PROGRAM)
+    flags = [sys.executable, "-m", "packer", "config", "--cflags", "--libs", "--static"]
+    words = subprocess.run(flags, check=True, capture_output=True, text=True).stdout.split()
+    program = str(folder / "program")
+    subprocess.run(["cc", str(folder / "program.c"), *words, "-o", program], check=True)
+    command = [program, str(folder / "model.so")]
+    ran = subprocess.run(command, check=True, capture_output=True, text=True)
+    error, *tokens = ran.stdout.splitlines()
+    session = runtime.load(folder / "model.so").session()
+    session["encoder"](SOURCE, MASK)
+    assert tokens == [str(one) for one in runtime.generate(session, [0], maximum=5)]
+    assert "main: expected a session with the state that 'encoder' makes" in error
