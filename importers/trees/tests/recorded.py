@@ -66,7 +66,8 @@ class _Recorded(_Session):  # type: ignore[misc]
         if found.size != expected.size:
             return f"other shape: {found.shape}, expected {expected.shape}"
         found = found.reshape(expected.shape)
-        wrong = ~np.isclose(found, expected, 1e-4, 1e-5, equal_nan=True)
+        least = 1e-5 * max(1.0, float(np.abs(expected).max(initial=0)) / 10)
+        wrong = ~np.isclose(found, expected, 1e-4, least, equal_nan=True)
         if not wrong.any():
             return "equal"
         return f"other scores: {found[wrong][:4]}, expected {expected[wrong][:4]}"
