@@ -181,9 +181,10 @@ $(VENV_TREES)/installed: $(VENV_TREES)/trees.group $(SOURCES)
 test-trees: $(VENV_TREES)/installed
 	$(VENV_TREES)/bin/python -P -m pytest importers/trees/tests $(TESTFLAGS)
 
-# A million mutants of the tables of forests and steps.
+# A million mutants of the tables of forests and steps, and 100,000 rows of each kind of model.
 stress-trees: $(VENV_TREES)/installed
 	PYTHONPATH=. $(VENV_TREES)/bin/python -P -m importers.trees.tests.stress
+	ROWS=100000 $(VENV_TREES)/bin/python -P -m pytest importers/trees/tests/test_equal.py
 
 # The models of the tests of skl2onnx and lleaves, which are downloaded: ten minutes.
 suites-trees: $(VENV_TREES)/installed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import lightgbm
@@ -14,6 +15,7 @@ import runtime
 
 from .models import CASES, rows
 
+EXTREME = int(os.environ.get("ROWS", "20000"))
 # Libraries that refuse infinities, or anything but numbers.
 _FINITE = ("xgboost", "sklearn-tree", "sklearn-forest", "sklearn-extra", "sklearn-isolation")
 
@@ -24,7 +26,7 @@ def test_scores_and_leaves_are_equal(name: str, tmp_path: Path) -> None:
     case = CASES[name]()
     path = packer.export_library(packer.from_trees(case.model), tmp_path / "score.so")
     library = runtime.load(path)
-    given = np.concatenate([rows(2000, 3), rows(20_000, 4, extreme=True)])
+    given = np.concatenate([rows(2000, 3), rows(EXTREME, 4, extreme=True)])
     if name.startswith(_FINITE):
         given[np.isinf(given)] = 2.0
     if "categories" in name or "onehot" in name:
