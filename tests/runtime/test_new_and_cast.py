@@ -69,6 +69,17 @@ def test_memory_begins_with_values(model: Any) -> None:
     assert list(items) == [1, 7, 8, 4]
 
 
+def test_pointers_keep_what_they_begin_with(model: Any) -> None:
+    """Each as long as its memory, also if others have the same type."""
+    texts = [runtime.new(model, "char *", letter * 99) for letter in "abc"]
+    events = [runtime.new(model, "event *", runtime.new(model, "event", type=i)) for i in (1, 2)]
+    gc.collect()
+    others = [runtime.new(model, "event", type=9) for _ in range(99)]
+    assert [text[0] for text in texts] == [letter * 99 for letter in "abc"]
+    assert [event[0].type for event in events] == [1, 2]
+    del others
+
+
 def test_a_cast_names_the_type(model: Any) -> None:
     """Of what a handle or an address points to; the object stays alive with it."""
     event = model["next_event"]()

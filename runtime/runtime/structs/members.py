@@ -13,7 +13,7 @@ from typing import NoReturn
 from .._core import CType, Handle, buffer_address, c_type_of, c_types, handle_types_match
 from ..error import near_names, shown
 from .code_pointers import call, function_pointer
-from .layout import C_NAMES, COMPLEX, Refused
+from .layout import COMPLEX, Refused
 from .packing import encoded_text, halves, number_bytes, view_of
 from .record import Types, array_of, types_of
 
@@ -190,17 +190,24 @@ def assign(place: Handle, type_: CType, where: Any, value: Any) -> None:
         _assign_items(place, type_, where, value)
 
 
-def assign_variable(place: Handle, name: str, value: Any) -> None:
-    """Assign a variable of C, whose handle is `place`."""
+def assign_whole(place: Handle, where: str, value: Any) -> None:
+    """Assign all that a handle refers to: a struct, an array, a number or a pointer."""
     type_ = c_type_of(place)
     if type_.members is not None or type_.code[-1] == "]":
-        assign(place, type_, name, value)
-    elif value is None or type_.code in C_NAMES:
-        place[0] = value
+        assign(place, type_, where, value)
     else:
-        address, kept = pointer_to(place, type_, name, value, True)
-        c_types(place).kept[name] = kept  # as long as the library is loaded
-        _memory(place)[:] = address.to_bytes(8, "little")
+        place[0] = value
+
+
+def assign_variable(place: Handle, name: str, value: Any) -> None:
+    """Assign a variable of C, whose handle is `place`; the library keeps what it points to."""
+    type_ = c_type_of(place)
+    is_pointer = type_.code == "str" or (type_.code[0] in "*&" and type_.code[-1] != "]")
+    if value is None or not is_pointer:
+        assign_whole(place, name, value)
+        return
+    address, c_types(place).kept[name] = pointer_to(place, type_, name, value, True)
+    _memory(place)[:] = address.to_bytes(8, "little")
 
 
 def _memory(handle: Any) -> memoryview:

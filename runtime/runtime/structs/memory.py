@@ -6,7 +6,7 @@ import re
 
 from .._core import CType, Handle, c_types, c_value, handle_allocate, handle_new
 from ..error import near_names, shown
-from .members import assign_variable
+from .members import assign_whole
 from .record import OWN_NAMES, array_of, opaque, pointer_to_type
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ def new(model: Module, type: str, members: Any = None, /, **more: Any) -> Any:
         The loaded library whose functions use the struct.
     type : str
         The type in C: ``"struct image"``, the name of a typedef, ``"struct image[8]"``,
-        ``"double[3][3]"``, or pointers for a function to write: ``"char *"``, ``"double *[2]"``.
+        ``"double[3][3]"``, or pointers for a function to write: ``"int *"``, ``"double *[2]"``.
     members : object
         The value: a mapping of members, whose names may be such that Python cannot spell; the
         items of an array, text for ``"char[10]"``; a number.
@@ -76,7 +76,7 @@ def new(model: Module, type: str, members: Any = None, /, **more: Any) -> Any:
     if more:
         members = {**(members or {}), **more}
     if members is not None:
-        assign_variable(handle, type, members)
+        assign_whole(handle, type, members)
     return handle
 
 
