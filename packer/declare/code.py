@@ -25,8 +25,8 @@ class Scope(NamedTuple):
     """The structs that the codes of one declaration name."""
 
     structs: Mapping[str, Struct]  # by the name in a code
-    names: Mapping[str, str]  # the C types that glue.c defines for what is passed by value, by name
-    # or, if its bytes are passed, by code
+    # The C types that glue.c defines for what is passed by value: by name, or of bytes by code.
+    names: Mapping[str, str]
 
 
 def _numbers() -> dict[str, Kind]:
