@@ -37,7 +37,7 @@ else:
     from support.together import mains_of
 
 Main = Callable[..., Any]
-_TOGETHER, _TASKS = 50, 20  # graphs in one library, libraries of one process
+_TOGETHER, _TASKS = 200, 5  # graphs in one library, libraries of one process
 NUM_NODES, MOST_RANK, MOST_AXES = 30, 4, 5
 SHAPES = ((3, 5), (1, 1), (2, 7), (6, 2), (4, 4))
 _UNARY = ("Abs", "Neg", "Relu", "Sigmoid", "Tanh", "Floor", "Erf", "Sin", "Round", "Softplus")

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
     Sample = dict[str, int]
 
-# The first number of the first, second and third sample, and the distance to that of the next
-# symbol. Small numbers suit short tables, large ones a TopK of many.
+# For each pair of samples in `.passes`: the first number of its first, second and third sample, and
+# the distance to that of the next symbol. Small numbers suit short tables, large ones a TopK of
+# many. No sample of large pictures has one of the large ones.
 _NUMBERS = (
     ((17, 2), (59, 4), (211, 10)),
     ((4, 1), (9, 3), (20, 5)),
+    ((131, 2), (457, 6), (2053, 10)),
     ((131, 2), (457, 6), (2053, 10)),
 )
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import packer
+
 from ..support.beside_ort import compare, main_of, parsed
 
 Array = np.ndarray[Any, Any]
@@ -236,3 +238,11 @@ def test_extents_that_must_be_equal_are_compared(tmp_path: Path) -> None:
     assert main(np.ones(3, np.float32), np.array([2, 0, 2, 2], np.float32)).shape == (2, 3)
     with pytest.raises(ValueError, match=r"\(Concat\): extent n2 as n1, expected 3, found 2"):
         main(np.ones(3, np.float32), np.ones(2, np.float32))
+
+
+def test_a_model_that_no_sample_fits_is_refused(tmp_path: Path) -> None:
+    """With the extent that the data decides, though no input is open."""
+    text = """(float[3,4] x) => (int64[p, q] y) <int64[2] s = {7, 13}> {
+      i = NonZero(x) y = Reshape(i, s) }"""
+    with pytest.raises(packer.ExportError, match=r"found \(7, 13\); this is with n1 = 17"):
+        main_of(parsed(text), tmp_path)
