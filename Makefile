@@ -125,8 +125,8 @@ GRAPHS ?= 1000
 stress-onnx: $(VENV_ONNX)/installed
 	$(VENV_ONNX)/bin/python -P importers/onnx/tests/all_architectures.py
 	$(VENV_ONNX)/bin/python -P importers/onnx/tests/all_decoders.py
-	$(VENV_ONNX)/bin/python -P importers/onnx/tests/random_graphs.py --count $(GRAPHS)
-	$(VENV_ONNX)/bin/python -P importers/onnx/tests/random_flow.py --count $(GRAPHS)
+	$(VENV_ONNX)/bin/python importers/onnx/tests/random_graphs.py --count $(GRAPHS)
+	$(VENV_ONNX)/bin/python importers/onnx/tests/random_flow.py --count $(GRAPHS)
 
 # Functions that Numba compiles: Numba is large, and its releases want their own NumPy.
 $(VENV_NUMBA)/numba.group: pyproject.toml
