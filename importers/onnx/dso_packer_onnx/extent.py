@@ -1,7 +1,8 @@
 """Extents that a call decides: expressions of named symbols.
 
 An extent of a shape is an int, or the text of an expression, as ``"batch"`` or ``"4*batch*seq"``.
-Equal expressions have equal texts: sympy, which onnx_ir has for its dimensions, writes them.
+Equal expressions have equal texts: sympy, which onnx_ir has for its dimensions, writes them, and
+`extent_text` reads them: onnx_ir takes -n**2 for n**2, and each symbol for at least 1.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
+
+from .extent_text import parsed
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -26,20 +29,6 @@ static inline int64_t n_floor(int64_t a, int64_t b) {
 static inline int64_t n_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t n_min(int64_t a, int64_t b) { return a < b ? a : b; }
 """
-
-
-@cache
-def parsed(text: str) -> sympy.Expr:
-    """Return an expression; its symbols are integers of at least 0."""
-    import sympy
-    from onnx_ir._symbolic_shapes import parse_symbolic_expression
-
-    found = parse_symbolic_expression(text)
-    names = {
-        symbol: sympy.Symbol(symbol.name, integer=True, nonnegative=True)
-        for symbol in found.free_symbols
-    }
-    return found.xreplace(names)
 
 
 def written(expression: sympy.Expr | int) -> Extent:

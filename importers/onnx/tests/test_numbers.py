@@ -72,6 +72,51 @@ def test_the_greater_one_is_chosen_if_it_is_so_in_every_call() -> None:
     assert greater(h, sympy.Integer(2)) == sympy.Max(2, h)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("-floor(-b**2/16)", 2),
+        ("a - -b**2", 29),
+        ("Max(a, 1) + Min(1, a)", 5),
+        ("max(1, c) + Min(c, 1)", 1),
+        ("(a + b) // 4 * 3 + b % 3", 8),
+        ("ids.45_dim_1 - 2*b", -3),
+    ],
+)
+def test_texts_are_read_as_they_are_written(text: str, value: int) -> None:
+    """Powers before signs; a symbol may be 0; a name may have dots."""
+    assert value_at(text, {"a": 4, "b": 5, "c": 0, "ids.45_dim_1": 7}) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a b", "9**9**9", "a/0", "a % 0", "Max()", "floor(a, b)", "f(a)", "(" * 999, "1.5"]
+)
+def test_a_text_of_another_kind_is_no_extent(text: str) -> None:
+    """Also where sympy takes for ever, or has no number."""
+    with pytest.raises(ValueError, match="expected an expression of extents"):
+        parsed(text)
+
+
+EMPTY = {  # of (float[n,2] x), if n is 0
+    "Slice from 1": ("s = Slice(x, one, last, zero) y = Exp(s)", (0, 2)),
+    "Slice to 1": ("s = Slice(x, zero, one, zero) y = Exp(s)", (0, 2)),
+    "Max": ("n = Shape<start=0, end=1>(x) k = Max(n, one) y = ConstantOfShape(k)", (1,)),
+    "Min": ("n = Shape<start=0, end=1>(x) k = Min(n, one) y = ConstantOfShape(k)", (0,)),
+}
+
+
+@pytest.mark.parametrize("case", EMPTY)
+def test_an_axis_without_entries_has_exact_numbers(case: str, tmp_path: Path) -> None:
+    """Where 1 more or less decides."""
+    nodes, shape = EMPTY[case]
+    text = f"""<ir_version: 10, opset_import: ["" : 21]>
+      g (float[n,2] x) => (float[{", ".join("pq"[: len(shape)])}] y)
+      <int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] last = {{99}}> {{ {nodes} }}"""
+    model = packer.from_onnx(onnx.parser.parse_model(text))
+    main = runtime.load(packer.export_library(model, tmp_path / "m.so"))["main"]
+    assert main(np.zeros((0, 2), np.float32)).shape == shape
+
+
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\ng (float[1,2,h,w] x, float[1,2,p,q] like)'
 ENDS = """
   all = Shape (like)
