@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, redirect_stderr
 from functools import partial
 from pathlib import Path
@@ -37,7 +38,7 @@ else:
     from support.together import mains_of
 
 Main = Callable[..., Any]
-_TOGETHER, _TASKS = 200, 5  # graphs in one library, libraries of one process
+_TOGETHER, _TASKS = 200, 10  # graphs in one library, libraries of one process
 NUM_NODES, MOST_RANK, MOST_AXES = 30, 4, 5
 SHAPES = ((3, 5), (1, 1), (2, 7), (6, 2), (4, 4))
 _UNARY = ("Abs", "Neg", "Relu", "Sigmoid", "Tanh", "Floor", "Erf", "Sin", "Round", "Softplus")
@@ -326,6 +327,15 @@ class Kind(NamedTuple):
                 found[number] = self.check(models[number], main)
         return [f"graph {number}: {text}" for number, text in sorted(found.items()) if text]
 
+    def _together(self, seed: int, parts: Sequence[range], jobs: int) -> Iterator[str]:
+        """Compare the graphs of some libraries in new processes, which a crash may end."""
+        with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+            try:
+                for texts in pool.map(partial(self.findings, seed), parts):
+                    yield from texts
+            except BrokenProcessPool:
+                yield f"graphs {parts[0][0]} to {parts[-1][-1]}: a process crashed"
+
     def run(self, seed: int, description: str) -> int:
         """Compare graphs, some in each process; return 1 if one differs or is refused."""
         parser = argparse.ArgumentParser(description=description.partition("\n")[0])
@@ -341,12 +351,11 @@ class Kind(NamedTuple):
         os.environ["PACKER_CACHE"] = "off"  # no two graphs are equal
         start, end, bad = time.monotonic(), options.first + options.count, 0
         parts = [range(at, min(at + _TOGETHER, end)) for at in range(options.first, end, _TOGETHER)]
-        spawned = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(options.jobs, spawned, max_tasks_per_child=_TASKS) as pool:
-            for texts in pool.map(partial(self.findings, options.seed), parts):
-                bad += len(texts)
-                for text in texts:
-                    print(text, flush=True)
+        step = _TASKS * options.jobs
+        for at in range(0, len(parts), step):
+            for text in self._together(options.seed, parts[at : at + step], options.jobs):
+                bad += 1
+                print(text, flush=True)
         seconds = time.monotonic() - start
         print(f"seed {options.seed}, {options.count} graphs, {bad} findings, in {seconds:.0f} s")
         return int(bad > 0)
