@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -56,14 +57,29 @@ def test_reductions_of_many_elements_are_those_of_onnx_runtime(
     )
 
 
-@pytest.mark.parametrize(("kind", "result"), [("ReduceMax", "-inf"), ("ReduceMin", "inf")])
-def test_no_element_gives_infinity(kind: str, result: str, tmp_path: Path) -> None:
-    """As ONNX defines it."""
-    text = f"(float[2,0,3] x) => (float[p,q,r] y) <int64[1] a = {{1}}> {{ y = {kind}(x, a) }}"
+@pytest.mark.parametrize(
+    ("kind", "dtype", "result"),
+    [
+        ("ReduceMax", "float", -np.inf),
+        ("ReduceMin", "float", np.inf),
+        ("ReduceMax", "int32", -(1 << 31)),
+        ("ReduceMin", "uint8", 255),
+        ("ReduceMin", "bool", True),
+    ],
+)
+def test_no_element_gives_the_end_of_the_type(
+    kind: str, dtype: str, result: Any, tmp_path: Path
+) -> None:
+    """As ONNX defines it, for columns and for rows; also if only a call has none."""
+    text = f"""({dtype}[2,0,3] x, {dtype}[2,n,3] z, {dtype}[2,3,n] w)
+      => ({dtype}[p,q,r] a, {dtype}[s,t,u] b, {dtype}[c,d,e] m)
+      <int64[1] one={{1}}, int64[1] o={{2}}>
+      {{ a = {kind}(x, one) b = {kind}(z, one) m = {kind}(w, o) }}"""
     proto = parser.parse_model(HEAD + text)
     main = runtime.load(packer.export_library(packer.from_onnx(proto), tmp_path / "m.so"))["main"]
-    found = main(np.zeros((2, 0, 3), np.float32)).numpy()
-    assert (found == np.full((2, 1, 3), float(result))).all()
+    kinds = dtype.replace("float", "float32")
+    for found in main(*(np.zeros(shape, kinds) for shape in ((2, 0, 3), (2, 0, 3), (2, 3, 0)))):
+        assert 1 in found.shape and found.shape[0] == 2 and (found.numpy() == result).all()
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

@@ -26,7 +26,7 @@ _LANES = 16  # parts of a row, whose results do not wait for each other
 class _Reduction(NamedTuple):
     """C of a reduction: `v` is an element, `r` the result so far, `n` the number of elements."""
 
-    start: str  # or nothing: the first element
+    start: str  # or nothing: the first element; without one what no element is beyond
     step: str
     end: str = "r"
     join: str = "r += v"  # with the result of another part, `v`
@@ -66,8 +66,6 @@ def _reduce(node: ir.Node) -> Operator:
     shape, how = shape_of(value), _REDUCTIONS[node.op_type]
     axes = _axes(node, len(shape))
     inside = [shape[axis] for axis in axes]
-    if 0 in inside and not how.start:
-        raise refuse(node, "open", "a row without elements")
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     is_row = bool(axes) and axes[-1] == len(shape) - 1
     begin = max(kept if is_row else axes, default=-1) + 1  # of the row
@@ -83,6 +81,8 @@ def _reduce(node: ir.Node) -> Operator:
     type_ = "uint64_t" if c_type(value).startswith("uint") else "int64_t"
     if c_type(value) in ("float", "double"):
         type_ = "double" if how.start else c_type(value)
+    none = _beyond(c_type(value), node.op_type == "ReduceMin")
+    first = f"{'c < lanes ? x[c]' if is_row else 'n ? x[k + c]'} : {none}"
     step = _each("count", f"x[{at} + k + c]", how.step, type_)
     if is_row:
         full = _each(str(_LANES), f"x[{at} + k + c]", how.step, type_)
@@ -91,11 +91,11 @@ def _reduce(node: ir.Node) -> Operator:
             f"      const int64_t count = {width} - k;\n"
             f"      if (count >= {_LANES}) {full}      else {step}    }}\n"
         )
-        lanes = f"{width} < {_LANES} ? {width} : {_LANES}"
+        lanes = f"n < 1 ? 0 : {width} < {_LANES} ? {width} : {_LANES}"
         body = (
             f"    {type_} all[{_LANES}];\n    const int64_t k = 0, lanes = {lanes};\n    (void)k;\n"
             f"    for (int64_t c = 0; c < {_LANES}; c++) all[c] = "
-            f"{how.start or 'c < lanes ? x[c] : 0'};\n"
+            f"{how.start or first};\n"
             f"{_loops(loops, step)}    {type_} r = all[0];\n"
             f"    for (int64_t c = 1; c < lanes; c++) {{\n"
             f"      const {type_} v = all[c];\n      {how.join};\n    }}\n"
@@ -106,16 +106,23 @@ def _reduce(node: ir.Node) -> Operator:
             f"    for (int64_t k = 0; k < {width}; k += {_COLUMNS}) {{\n"
             f"    const int64_t count = {width} - k < {_COLUMNS} ? {width} - k : {_COLUMNS};\n"
             f"    {type_} all[{_COLUMNS}];\n"
-            f"    for (int64_t c = 0; c < count; c++) all[c] = {how.start or 'x[k + c]'};\n"
+            f"    for (int64_t c = 0; c < count; c++) all[c] = {how.start or first};\n"
             f"{_loops(loops, step)}"
             f"    for (int64_t c = 0; c < count; c++) {{\n      const {type_} r = all[c];\n"
             f"      y0[{y} + k + c] = ({c_type(out)})({how.end});\n    }}\n    }}\n"
         )
     number = f"  const int64_t n = {count_in_c(inside)};\n  (void)n;\n"
-    check = "" if how.start else '  if (n == 0) return dso_raise("ValueError", '
-    check += "" if how.start else f'"{node.op_type}: expected an element, found none");\n'
     body = f"    const {c_type(value)} *x = x0 + {x};\n{body}"
-    return operator(node, number + check + nest([shape[axis] for axis in outer], body), [value])
+    return operator(node, number + nest([shape[axis] for axis in outer], body), [value])
+
+
+def _beyond(type_: str, is_greatest: bool) -> str:
+    """Return the result of no element: the end of its type."""
+    if type_ in ("float", "double", "_Float16"):
+        return "INFINITY" if is_greatest else "-INFINITY"
+    if type_ == "bool" or (type_.startswith("u") and not is_greatest):
+        return str(int(is_greatest))
+    return f"{type_.removesuffix('_t').upper()}_{'MAX' if is_greatest else 'MIN'}"
 
 
 def _loops(extents: Sequence[str], body: str) -> str:
