@@ -52,7 +52,19 @@ class Aggregates:
 
     def reached(self, function: Function) -> tuple[Aggregate, ...]:
         """Return the structs and unions that a function's types lead to; each after its parts."""
-        return self._with_parts([self._name_of(tag) for tag in _tags(function, self.scope)])
+        known = self._with_parts([self._name_of(tag) for tag in _tags(function, self.scope)])
+        return known + tuple(self._opaque(function))
+
+    def _opaque(self, function: Function) -> Iterator[Aggregate]:
+        """Yield the types without a layout to which a function may write pointers."""
+        for parameter in function.parameters:
+            found, depth = self.scope.resolved(parameter.type), 0
+            while isinstance(found, Pointer) and depth < _DEEPEST:
+                found, depth = self.scope.resolved(found.target), depth + 1
+            is_opaque = isinstance(found, Tagged) and found.kind != "enum" and not found.members
+            if depth > 1 and isinstance(found, Tagged) and is_opaque and found.name:
+                aliases = tuple(self.scope.typedefs_of(found))
+                yield Aggregate("opaque", found.name, 0, 0, (), (), aliases)
 
     def variable(self, type_: CType, name: str) -> tuple[str, tuple[Aggregate, ...]]:
         """Return the code of a variable, and the structs and unions that it leads to."""

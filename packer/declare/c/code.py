@@ -97,6 +97,8 @@ class Codes:
             raise UnsupportedError(f"{text}, arguments that only C code can list", f"void *{name}")
         if instead := CONVERTED.get(tuple(sorted(w for w in type_.words if w != "int"))):
             raise UnsupportedError(text, f"{instead} {name}".strip(), is_converted=True)
+        if self.scope.has_unread(text):
+            raise UnsupportedError(f"{text}, a type that only the compiler reads")
         raise unknown(text, name)
 
     def _tagged(self, type_: Tagged, name: str) -> str:
@@ -134,8 +136,9 @@ class Codes:
         if type_.name in self.structs:
             return self.structs[type_.name]
         placed = aggregates_of(self.scope).placed(type_)
-        if type_.kind == "union" or "lign" in type_.attributes:
-            raise LayoutError(f"{type_.spelling} is a union, or has an attribute of alignment")
+        is_other = type_.kind == "union" or "lign" in type_.attributes
+        if is_other or type_.name.startswith("_IO_"):  # FILE: only the C library makes one
+            raise LayoutError(f"{type_.spelling} is a union, or aligned, or the C library's")
         fields = [
             Field(member.name, self._field(type_, member, at.code), at.offset)
             for member, at in zip(type_.members or (), placed.members, strict=False)
@@ -244,7 +247,7 @@ class Codes:
         if isinstance(inner, Pointer):
             return "*" + self._pointers(target)
         if isinstance(inner, (Array, Function)):
-            raise UnsupportedError("a pointer to data of unknown size", "void *")
+            return aggregates_of(self.scope).pointer(type_)
         code = self._pointee(inner, target.target, "")
         return "**char" if code == "str" else f"*{code}"
 

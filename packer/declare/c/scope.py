@@ -99,21 +99,18 @@ class Scope:
         return None
 
     def typedefs_of(self, type_: Tagged) -> Iterator[str]:
-        """Yield the other names of a struct or union, and the names of arrays of one such."""
+        """Yield the other names of a struct or union, and ``name *`` for a pointer to one."""
         for index in self._typedefs.get(type_.name, ()):
             for declared in self.declared(index):
-                found = declared.type
+                found, star = declared.type, ""
                 if isinstance(found, Array) and self.extent(found.extent) == 1:
                     found = found.item
+                elif isinstance(found, Pointer):
+                    found, star = found.target, " *"
                 other = self.resolved(found)
-                if not isinstance(other, Tagged) or "typedef" not in declared.storage:
-                    continue
-                if (
-                    (other.kind, other.name)
-                    == (type_.kind, type_.name)
-                    != (type_.kind, declared.name)
-                ):
-                    yield declared.name
+                is_it = isinstance(other, Tagged) and other.spelling == type_.spelling
+                if is_it and declared.name != type_.name and "typedef" in declared.storage:
+                    yield declared.name + star
 
     @cached_property
     def internal(self) -> set[str]:
@@ -129,6 +126,10 @@ class Scope:
     def has_typedef(self, name: str) -> bool:
         """Return True if the unit itself defines a type by this name."""
         return name in self._typedefs and self.typedef(name) is not None
+
+    def has_unread(self, name: str) -> bool:
+        """Return True for a type whose typedef is not read, such as a vector."""
+        return name in self._typedefs and self.typedef(name) is None
 
     def tagged(self, type_: Tagged) -> Tagged:
         """Return a struct, union or enum with its body, if the unit has one."""

@@ -48,6 +48,9 @@ def packed(function: Function, index: int, value: Any) -> Any:
     """
     layouts, (name, code) = layouts_of(function), function._declared[0][index]
     try:
+        if code.startswith("strs"):  # a Handle: the wrapper would free its memory
+            text = f"expected a list of str, found {value!r}; declare 'void *{name}' for memory"
+            raise Refused(TypeError, text)
         if code[0] in "=@":
             return packed_whole(function, code, name, value)
         if code[1] in "*&@":

@@ -10,7 +10,15 @@ import struct
 from collections.abc import Mapping
 from typing import NoReturn
 
-from .._core import CType, Handle, buffer_address, c_type_of, c_types, handle_types_match
+from .._core import (
+    CType,
+    Handle,
+    buffer_address,
+    c_type_of,
+    c_types,
+    handle_types_match,
+    memory_at,
+)
 from ..error import near_names, shown
 from .code_pointers import call, function_pointer
 from .layout import COMPLEX, Refused
@@ -23,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["call", "types_of"]
 
+# Text in arrays of wchar_t, char16_t and char32_t: the size and the encoding of a unit.
+_UNITS = {"i32": (4, "utf-32-le"), "u32": (4, "utf-32-le"), "u16": (2, "utf-16-le")}
 _forever: list[Any] = []
 
 
@@ -74,15 +84,25 @@ def no_member(handle: Handle, type_: CType, name: Any, is_item: bool) -> Excepti
 # ---- Arrays
 
 
-def array_type(type_: CType, count: Any) -> CType:
-    """Return the type of `count` values, for `Handle.array`."""
+def array_type(handle: Handle, type_: CType, count: Any) -> CType:
+    """Return the type of `count` values, for `Handle.array`; None: of the ones before a zero."""
+    known = type_.count if type_.code[-1:] == "]" else 1 << 40
     if type_.code[-1:] == "]" and type_.target is not None:
         type_ = type_.target
+    if count is None and type_.size <= 8:
+        count = _count_before_zero(handle, type_.size, known)
     if not isinstance(count, int) or not 0 <= count < 1 << 40:
         raise ValueError(f"array: expected a number of items of at least 0, found {shown(count)}")
     if type_.size == 0:
         raise TypeError(f"array: expected items of a known type, found {type_.code}")
     return array_of(type_, count)
+
+
+def _count_before_zero(handle: Handle, size: int, most: int) -> int:
+    for count in range(most):
+        if not any(memory_at(handle.address + count * size, size, handle)):
+            return count
+    return most
 
 
 def type_of_code(types: Types, code: str) -> CType:
@@ -155,8 +175,12 @@ def pointer_to(handle: Handle, type_: CType, where: Any, value: Any, owns: bool)
             _text_memory(code, value, str(where)) if is_text else view_of(code, value, str(where))
         )
     except Refused as error:
-        raise error.kind(str(error).replace("field", "member", 1)) from None
+        raise _of_member(error) from None
     return buffer_address(view), view
+
+
+def _of_member(refused: Refused) -> Exception:
+    return refused.kind(str(refused).replace("field", "member", 1))
 
 
 def _text_memory(code: str, value: Any, where: str) -> memoryview:
@@ -233,9 +257,9 @@ def _assign_members(place: Handle, type_: CType, where: Any, value: Any) -> None
 
 
 def _assign_items(place: Handle, type_: CType, where: Any, value: Any) -> None:
-    if type_.target is not None and type_.target.code == "char":
-        value = _characters(where, value, type_.count)
-        _memory(place)[:] = value
+    item = type_.target.code if type_.target is not None else ""
+    if item == "char" or (isinstance(value, str) and item in _UNITS):
+        _memory(place)[:] = _characters(where, value, type_.count, item)
         return
     try:
         count = -1 if isinstance(value, str | bytes | Mapping) else len(value)
@@ -247,13 +271,18 @@ def _assign_items(place: Handle, type_: CType, where: Any, value: Any) -> None:
         place[i] = _plain(item)
 
 
-def _characters(where: Any, value: Any, count: int) -> bytes:
+def _characters(where: Any, value: Any, count: int, item: str) -> bytes:
+    """Return text as an array of `count` units of code `item`, which zeros follow."""
     if not isinstance(value, str | bytes):
         raise refused(f"char[{count}]", where, value)
-    data = encoded_text(value, str(where))
-    if len(data) > count:
-        _refuse_count(where, value, count, len(data))
-    return data.ljust(count, b"\0")
+    size, encoding = _UNITS.get(item, (1, "utf-8"))
+    try:
+        data = encoded_text(value, str(where), encoding)
+    except Refused as error:
+        raise _of_member(error) from None
+    if len(data) > count * size:
+        _refuse_count(where, value, count, len(data) // size)
+    return data.ljust(count * size, b"\0")
 
 
 def _refuse_count(where: Any, value: Any, count: int, found: int) -> NoReturn:

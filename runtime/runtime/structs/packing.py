@@ -75,12 +75,13 @@ def items_of(code: str, extents: tuple[int, ...], value: Any, where: str) -> lis
     return made
 
 
-def encoded_text(value: str | bytes, where: str) -> bytes:
-    """Return text as UTF-8, for the field `where`."""
+def encoded_text(value: str | bytes, where: str, encoding: str = "utf-8") -> bytes:
+    """Return text as bytes, for the field `where`."""
     try:
-        return value.encode() if isinstance(value, str) else value
+        return value.encode(encoding) if isinstance(value, str) else value
     except UnicodeEncodeError:
-        text = f"field {where!r}: expected a str that UTF-8 can encode, found {value!a}"
+        name = encoding.upper()
+        text = f"field {where!r}: expected a str that {name} can encode, found {value!a}"
         raise Refused(ValueError, text) from None
 
 
