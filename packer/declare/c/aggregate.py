@@ -59,8 +59,9 @@ class Aggregates:
         """Yield the types without a layout to which a function may write pointers."""
         for parameter in function.parameters:
             found, depth = self.scope.resolved(parameter.type), 0
-            while isinstance(found, Pointer) and depth < _DEEPEST:
-                found, depth = self.scope.resolved(found.target), depth + 1
+            while isinstance(found, (Array, Pointer)) and depth < _DEEPEST:
+                target = found.item if isinstance(found, Array) else found.target
+                found, depth = self.scope.resolved(target), depth + 1
             is_opaque = isinstance(found, Tagged) and found.kind != "enum" and not found.members
             if depth > 1 and isinstance(found, Tagged) and is_opaque and found.name:
                 aliases = tuple(self.scope.typedefs_of(found))

@@ -204,7 +204,7 @@ class Codes:
             try:
                 return f"{const}{{{self._struct(target).name}}}"
             except LayoutError:
-                return f"@{target.name}"
+                return f"@{target.name}" if target.name else f"{const}void"
         assert isinstance(target, Named)
         code = number_code(target.words)
         if code == "status":
@@ -263,7 +263,8 @@ class Codes:
             else self._pointee(found, item, name)
         )
         known = [extent_of(extent, item, name, self.scope) for extent in extents]
-        if code[0] == "@" and len(known) == 1:  # such as jmp_buf: one that callers allocate
+        is_opaque = code[0] == "@" or code[1:] == "void"
+        if is_opaque and len(known) == 1:  # such as jmp_buf: one that callers allocate
             return code
         if code == "strs" and len(known) == 1:
             return code + "".join(f"[{text}]" for text in known if text)

@@ -158,7 +158,7 @@ def _type(types: Types, type: str, caller: str) -> CType:
     found = types.type(code) if code else types.get(name)
     stars = (match[2] or "").count("*") if match else 0
     if match is None or found is None:
-        structs = [name for name, known in types.items() if known.members is not None]
+        structs = [name for name, known in types.items() if known.code[0] in "{@"]
         text = f"{caller}: expected a struct that functions of the library use, found {shown(type)}"
         raise ValueError(text + near_names(name, structs))
     if stars:

@@ -188,9 +188,8 @@ int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object
   if (find_closed(self) != NULL) return refuse_closed(frame, index, self);
   if (check_kind(frame, index, self) != 0) return -1;
   const struct param *param = callee_param(frame->callee, index);
-  if (param != NULL &&
-      (param->kind == CODE_STRUCT || param->kind == CODE_STRINGS ||
-       (param->kind == CODE_POINTERS && self->kind != NULL)))
+  if (param != NULL && (param->kind == CODE_STRUCT || param->kind == CODE_STRINGS ||
+                        (param->kind == CODE_POINTERS && self->kind != NULL)))
     return argument_by_code(frame, index, object);
   if (param != NULL && strcmp(param->code, "fn") == 0 && handle_is_function(self))
     return argument_callable(frame, index, object);
