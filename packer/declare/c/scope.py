@@ -244,7 +244,13 @@ class Scope:
 
     def constant(self, name: str) -> int | None:
         """Return the value of an enum's constant, or None."""
-        return self._constants.get(name)
+        return self._constants.get(name) if name in self._words_of_enums else None
+
+    @cached_property
+    def _words_of_enums(self) -> set[str]:
+        """The words of all enums: most names are in none, and no enum is parsed for these."""
+        texts = (chunk.text for chunk in self.chunks if "enum" in chunk.text)
+        return {word for text in texts for word in _WORDS.findall(text)}
 
     @cached_property
     def _constants(self) -> dict[str, int]:
