@@ -42,6 +42,11 @@ size_t characters(const wchar_t *text) { return wcslen(text); }
 int first(const char16_t *text) { return text[0]; }
 int put(FILE *f, const char *text) { return fputs(text, f); }
 int words(char **text) { int n = 0; while (*text++) n++; return n; }
+int promote(event *e, int n) {
+  for (int i = 0; i < n; i++) e[i].type++;
+  return e[n - 1].type;
+}
+int types(const event e[], int n) { return n ? e[n - 1].type : 0; }
 wide *widest(void) { static wide w = {4}; return &w; }
 """
 
@@ -178,3 +183,14 @@ def test_memory_that_a_call_cannot_take_is_refused(model: Any) -> None:
     ):
         model["words"](texts)
     assert model["words"](["a", "b"]) == 2
+
+
+def test_a_list_is_an_array_of_structs(model: Any) -> None:
+    """Its mappings are updated if C may write them; each item is checked."""
+    events = [{"type": 1}, {"type": 5}]
+    assert (model["promote"](events, 2), events) == (6, [{"type": 2}, {"type": 6}])
+    assert model["types"]([{"type": 1}, (4,)], 2) == 4
+    with pytest.raises(TypeError, match=r"argument 1 'e': field '\[1\]': expected a mapping or a"):
+        model["types"]([{"type": 1}, 3], 2)
+    with pytest.raises(TypeError, match="argument 1 'e': unsupported type, expected .* found list"):
+        model["types"]([], 0)

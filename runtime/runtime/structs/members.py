@@ -22,7 +22,8 @@ from .._core import (
 from ..error import near_names, shown
 from .code_pointers import call, function_pointer
 from .layout import COMPLEX, Refused
-from .packing import encoded_text, halves, number_bytes, view_of
+from .numbers import halves, number_bytes
+from .packing import encoded_text, view_of
 from .record import Types, array_of, types_of
 
 TYPE_CHECKING = False

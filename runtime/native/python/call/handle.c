@@ -299,7 +299,7 @@ static PyMethodDef handle_methods[] = {
     {"close", (PyCFunction)handle_close, METH_NOARGS,
      "close($self, /)\n--\n\nRelease the object now; later uses are errors."},
     {"array", (PyCFunction)handle_array, METH_O,
-     "array($self, count, /)\n--\n\nReturn `count` items, from the one that it points to on."},
+     "array($self, count, /)\n--\n\nReturn `count` items; None: the ones before a zero."},
     {"pointer", (PyCFunction)handle_pointer, METH_O,
      "pointer($self, name, /)\n--\n\nReturn what a pointer member points to, also char *."},
     {"__dir__", handle_dir, METH_NOARGS, NULL},
