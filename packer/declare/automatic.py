@@ -76,7 +76,8 @@ def functions_declared(
     """
     changes = {**dict.fromkeys(only, AUTO), **changes}
     reader = _Reader(scope, module, changes, is_called=True)
-    reader.macros = {body: name for name, body in scope.macros.items() if _RENAMED.match(body)}
+    names = ((body, name) for name, body in scope.macros.items() if name[0] != "_")
+    reader.macros = {body: name for body, name in names if _RENAMED.match(body)}
     for chunk in () if only else scope.chunks:
         if is_own(chunk) and _may_declare(chunk):
             reader.add(chunk, _cpp_reason(chunk, scope) or _warned_reason(chunk))
