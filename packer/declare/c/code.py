@@ -139,17 +139,19 @@ class Codes:
         is_other = type_.kind == "union" or "lign" in type_.attributes
         if is_other or type_.name.startswith("_IO_"):  # FILE: only the C library makes one
             raise LayoutError(f"{type_.spelling} is a union, or aligned, or the C library's")
+        members = type_.members or ()
+        if odd := [member.name for member in members if member.bits or not member.name]:
+            raise LayoutError(f"{type_.spelling} has {odd[0]!r}, which no call converts")
         fields = [
             Field(member.name, self._field(type_, member, at.code), at.offset)
-            for member, at in zip(type_.members or (), placed.members, strict=False)
+            for member, at in zip(members, placed.members, strict=True)
         ]
         made = Struct(type_.name, type_.spelling, placed.size, placed.alignment, tuple(fields))
         return self.structs.setdefault(made.name, made)
 
     def _field(self, struct: Tagged, member: Declared, placed: str) -> str:
         """Return the code of a field, from its code in memory that is read in place."""
-        is_odd = "lign" in member.attributes or "packed" in member.attributes
-        if member.bits or not member.name or is_odd or "[0]" in placed:
+        if "lign" in member.attributes or "packed" in member.attributes or "[0]" in placed:
             raise LayoutError(f"{struct.spelling} has {member.name!r}, which no call converts")
         found = self.scope.resolved(member.type)
         if isinstance(found, Pointer):

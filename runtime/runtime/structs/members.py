@@ -23,7 +23,7 @@ from ..error import near_names, shown
 from .code_pointers import call, function_pointer
 from .layout import COMPLEX, Refused
 from .numbers import halves, number_bytes
-from .packing import encoded_text, view_of
+from .packing import encoded_text, text_memory, view_of
 from .record import Types, array_of, types_of
 
 TYPE_CHECKING = False
@@ -87,11 +87,11 @@ def no_member(handle: Handle, type_: CType, name: Any, is_item: bool) -> Excepti
 
 def array_type(handle: Handle, type_: CType, count: Any) -> CType:
     """Return the type of `count` values, for `Handle.array`; None: of the ones before a zero."""
-    known = type_.count if type_.code[-1:] == "]" else 1 << 40
+    most = type_.count if type_.code[-1:] == "]" else None
     if type_.code[-1:] == "]" and type_.target is not None:
         type_ = type_.target
     if count is None and type_.size <= 8:
-        count = _count_before_zero(handle, type_.size, known)
+        count = _count_before_zero(handle, type_.size, most)
     if not isinstance(count, int) or not 0 <= count < 1 << 40:
         raise ValueError(f"array: expected a number of items of at least 0, found {shown(count)}")
     if type_.size == 0:
@@ -99,11 +99,13 @@ def array_type(handle: Handle, type_: CType, count: Any) -> CType:
     return array_of(type_, count)
 
 
-def _count_before_zero(handle: Handle, size: int, most: int) -> int:
-    for count in range(most):
-        if not any(memory_at(handle.address + count * size, size, handle)):
-            return count
-    return most
+def _count_before_zero(handle: Handle, size: int, most: int | None) -> int:
+    if size == 1 and most is None:
+        return len(memory_at(handle.address, -1, handle))
+    count = 0
+    while count != most and any(memory_at(handle.address + count * size, size, handle)):
+        count += 1
+    return count
 
 
 def type_of_code(types: Types, code: str) -> CType:
@@ -172,9 +174,7 @@ def pointer_to(handle: Handle, type_: CType, where: Any, value: Any, owns: bool)
         )
         raise TypeError(f"{text} to C, which may free the pointer; call a function that sets it")
     try:
-        view = (
-            _text_memory(code, value, str(where)) if is_text else view_of(code, value, str(where))
-        )
+        view = text_memory(code, value, str(where)) if is_text else view_of(code, value, str(where))
     except Refused as error:
         raise _of_member(error) from None
     return buffer_address(view), view
@@ -182,15 +182,6 @@ def pointer_to(handle: Handle, type_: CType, where: Any, value: Any, owns: bool)
 
 def _of_member(refused: Refused) -> Exception:
     return refused.kind(str(refused).replace("field", "member", 1))
-
-
-def _text_memory(code: str, value: Any, where: str) -> memoryview:
-    data = encoded_text(value, where)
-    if b"\0" in data:
-        raise Refused(
-            ValueError, f"field {where!r}: expected text without NUL, found {shown(value)}"
-        )
-    return memoryview(bytearray(data + b"\0") if code == "*char" else data + b"\0")
 
 
 def _handle_address(handle: Handle, type_: CType, where: Any, value: Handle) -> int:

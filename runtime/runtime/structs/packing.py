@@ -85,6 +85,15 @@ def encoded_text(value: str | bytes, where: str, encoding: str = "utf-8") -> byt
         raise Refused(ValueError, text) from None
 
 
+def text_memory(code: str, value: str | bytes, where: str) -> memoryview:
+    """Return text with a NUL; C may write to it if the code is not ``str``."""
+    data = encoded_text(value, where)
+    if b"\0" in data:
+        text = f"field {where!r}: expected text without NUL, found {shown(value)}"
+        raise Refused(ValueError, text)
+    return memoryview(bytearray(data + b"\0") if code == "*char" else data + b"\0")
+
+
 _BYTES = {C_NAMES[code] for code in ("char", "i8", "u8")}  # pointers to these are converted
 
 
@@ -167,11 +176,7 @@ class Packing:
             self.kept.append(value)
             return _handle_address(self.function, code, value, where)
         if code == "str" and isinstance(value, str | bytes):
-            encoded = encoded_text(value, where)
-            if b"\0" in encoded:
-                text = f"field {where!r}: expected text without NUL, found {shown(value)}"
-                raise Refused(ValueError, text)
-            return self.keep(memoryview(encoded + b"\0"))
+            return self.keep(text_memory(code, value, where))
         if code[:1] in "*&" and code[1:2] == "{":
             return self.struct_address(code, value, where)
         if code[:1] not in "*&":
