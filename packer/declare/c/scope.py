@@ -1,4 +1,7 @@
-"""The names that a C unit knows: typedefs, structs, enums, constants and functions."""
+"""The names that a C unit knows: typedefs, structs, enums, constants and functions.
+
+One class, since the meaning of each name may need any other.
+"""
 
 from __future__ import annotations
 
