@@ -27,6 +27,8 @@ _INTERNAL = re.compile(
 _ALIAS = re.compile(r"__attribute__\s*\(\(.*\b(alias|ifunc)(__)?\s*\(", re.DOTALL)  # no body
 _LABEL = re.compile(r'\)\s*_*asm_*\s*\(\s*"([^"]*)"\s*\)')
 _WARNED = re.compile(r"\(\(\s*(?:__)?(warning|error|unavailable)(?:__)?\s*\(")
+# The body of a macro that names a function: #define mpz_init __gmpz_init
+_RENAMED = re.compile(r"__\w+$", re.ASCII)
 _NO_NAME = {*RESERVED, "decltype"}  # words before parentheses
 _NEITHER = {*RESERVED, "main", "operator", "_Static_assert"}
 
@@ -74,6 +76,8 @@ def functions_declared(
     """
     changes = {**dict.fromkeys(only, AUTO), **changes}
     reader = _Reader(scope, module, changes, is_called=True)
+    names = ((body, name) for name, body in scope.macros.items() if name[0] != "_")
+    reader.macros = {body: name for body, name in names if _RENAMED.match(body)}
     for chunk in () if only else scope.chunks:
         if is_own(chunk) and _may_declare(chunk):
             reader.add(chunk, _cpp_reason(chunk, scope) or _warned_reason(chunk))
@@ -138,6 +142,7 @@ class _Reader:
         self.made: dict[str, Declaration] = {}
         self.left_out: dict[str, str] = {}
         self.types: dict[str, str] = {}
+        self.macros: dict[str, str] = {}  # the name that a header gives to a reserved one
 
     def add(self, chunk: Chunk, reason: str = "") -> None:
         """Add the functions of one declaration, or leave them out for a reason."""
@@ -154,8 +159,9 @@ class _Reader:
             return
         for declared in found:
             function = self.scope.resolved(declared.type)
-            if isinstance(function, Function) and self.is_new(declared.name):
-                self.add_function(declared.name, function, reason)
+            name = self.macros.get(declared.name, declared.name)
+            if isinstance(function, Function) and self.is_new(name):
+                self.add_function(name, function, reason, declared.name)
 
     def is_new(self, name: str) -> bool:
         """Return True for the name of a function that may be exported and is not yet."""
@@ -174,14 +180,14 @@ class _Reader:
             return "its type is of C++, expected numbers, text and pointers to structs, as in C"
         return f"cannot be read as C{f': {error}' if str(error) else ''}"
 
-    def add_function(self, name: str, function: Function, reason: str) -> None:
+    def add_function(self, name: str, function: Function, reason: str, symbol: str) -> None:
         """Add one function, unless there is a reason against it, or it cannot be exported."""
         if reason:
             self.leave_out(name, render(function, name), reason)
             return
         try:
             reader = FunctionReader(self.module, name, None, self.scope)
-            whole = FunctionDeclaration(symbol=name if self.is_called else "")
+            whole = FunctionDeclaration(symbol=symbol if self.is_called else "")
             self.made[name] = reader.found(whole, function)
             self.left_out.pop(name, None)
         except ExportError as error:
@@ -194,7 +200,8 @@ class _Reader:
         if given is False:
             return
         reader = FunctionReader(self.module, name, None, self.scope)
-        self.made[name] = reader.declaration(given, symbol=name if self.is_called else "")
+        symbol = next((own for own, other in self.macros.items() if other == name), name)
+        self.made[name] = reader.declaration(given, symbol=symbol if self.is_called else "")
 
     def result(self) -> Found:
         for name in self.changes:

@@ -122,7 +122,7 @@ class Member(NamedTuple):
 class Aggregate(NamedTuple):
     """A struct or union that is read and written in place."""
 
-    kind: str  # ``struct`` or ``union``
+    kind: str  # ``struct`` or ``union``; ``opaque`` without a layout
     name: str  # as in `Struct`; ``outer.member`` for one without a name
     size: int  # in bytes
     alignment: int  # in bytes

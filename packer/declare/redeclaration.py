@@ -9,7 +9,7 @@ from types import MappingProxyType
 from runtime.error import ExportError
 
 from .c.check import CALL_PREFIX, IN_C_ONLY
-from .c.scope import STANDARD
+from .c.tokens import STANDARD
 from .c.types import Array, CType, Declared, Function, Pointer, Tagged, render
 from .declaration import Declaration
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from runtime.error import ExportError
 
 from ..declare.c.check import CALL_PREFIX
-from ..declare.c.scope import KNOWN, STANDARD, Scope
+from ..declare.c.scope import KNOWN, Scope
+from ..declare.c.tokens import STANDARD
 from ..declare.c_type import parse_functions
 from ..declare.options import function_declaration
 from .c_source import CSourceModule

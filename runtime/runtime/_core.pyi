@@ -250,9 +250,10 @@ class Handle:
 
         Raises ValueError if a running call or a view uses it. A second call has no effect.
         """
-    def array(self, count: int, /) -> Handle:
+    def array(self, count: int | None, /) -> Handle:
         """Return `count` items in memory, from the one that the handle points to on.
 
+        None stands for the items before the first zero, as in text: ``bytes(p.array(None))``.
         C does not tell how many there are: a wrong count reads and writes other memory. Raises
         ValueError if `count` is negative, TypeError if the type of the items is unknown.
         """

@@ -13,8 +13,11 @@ import packer
 import runtime
 
 SOURCE = """
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uchar.h>
+#include <wchar.h>
 typedef struct { int type; } event;
 typedef struct { int type; double at[2]; } key_event;
 typedef struct { unsigned n : 8; double x[]; } packet;
@@ -33,6 +36,17 @@ size_t length(const char *text) { return strlen(text); }
 double *make(int n) { return calloc(n, sizeof(double)); }
 void release(void *p) { freed++, free(p); }
 void sort(void *x, size_t n, int (*order)(const void *a, const void *b)) { qsort(x, n, 4, order); }
+const wchar_t *greeting(void) { return L"h\\u00e9"; }
+const unsigned char *raw(void) { return (const unsigned char *)"abc"; }
+size_t characters(const wchar_t *text) { return wcslen(text); }
+int first(const char16_t *text) { return text[0]; }
+int put(FILE *f, const char *text) { return fputs(text, f); }
+int words(char **text) { int n = 0; while (*text++) n++; return n; }
+int promote(event *e, int n) {
+  for (int i = 0; i < n; i++) e[i].type++;
+  return e[n - 1].type;
+}
+int types(const event e[], int n) { return n ? e[n - 1].type : 0; }
 wide *widest(void) { static wide w = {4}; return &w; }
 """
 
@@ -136,3 +150,47 @@ def test_a_closed_handle_is_not_cast(model: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cast: expected an open handle"):
         runtime.cast(model, "int", made)
     assert model["widest"]().x == 4.0
+
+
+def test_text_ends_before_the_first_zero(model: Any) -> None:
+    """Of bytes and of wide characters, also in an array that has none."""
+    assert bytes(model["raw"]().array(None)) == b"abc"
+    assert "".join(map(chr, model["greeting"]().array(None))) == "h\u00e9"
+    assert runtime.new(model, "short[2]", [1, 2]).array(None)[:] == [1, 2]
+
+
+def test_wide_text_is_allocated(model: Any) -> None:
+    """Zeros follow it; text that does not fit, or has no such encoding, is refused."""
+    assert model["characters"](runtime.new(model, "wchar_t[4]", "h\u00e9")) == 2
+    assert model["first"](runtime.new(model, "char16_t[2]", "\u00e9")) == 0xE9
+    for text, expected in (
+        ("abc", "expected 2 items, found 3"),
+        ("\ud800", "UTF-32-LE can encode"),
+    ):
+        with pytest.raises(ValueError, match=f"member 'wchar_t\\[2\\]': .*{expected}"):
+            runtime.new(model, "wchar_t[2]", text)
+
+
+def test_memory_that_a_call_cannot_take_is_refused(model: Any) -> None:
+    """A FILE has no fields, and the wrapper frees the array that it makes of a list of text."""
+    with pytest.raises(
+        TypeError, match="put: argument 1 'f': expected a handle '_IO_FILE' or None"
+    ):
+        model["put"]({"_flags": 0}, "text")
+    texts = runtime.new(model, "char *[2]", ["a", None])
+    with pytest.raises(
+        TypeError, match=r"expected a list of str, found .*'void \*text' for memory"
+    ):
+        model["words"](texts)
+    assert model["words"](["a", "b"]) == 2
+
+
+def test_a_list_is_an_array_of_structs(model: Any) -> None:
+    """Its mappings are updated if C may write them; each item is checked."""
+    events = [{"type": 1}, {"type": 5}]
+    assert (model["promote"](events, 2), events) == (6, [{"type": 2}, {"type": 6}])
+    assert model["types"]([{"type": 1}, (4,)], 2) == 4
+    with pytest.raises(TypeError, match=r"argument 1 'e': field '\[1\]': expected a mapping or a"):
+        model["types"]([{"type": 1}, 3], 2)
+    with pytest.raises(TypeError, match="argument 1 'e': unsupported type, expected .* found list"):
+        model["types"]([], 0)

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 from ..declaration import Aggregate
-from .layout import LayoutError, size_of_number
+from .layout import Layout, LayoutError, size_of_number
 from .numbers import enum_code, number_code
-from .placement import Layout
 from .scope import Scope, is_plain
 from .types import Array, CType, Function, Named, Pointer, Tagged
 
@@ -25,7 +24,6 @@ _LARGE = {
     ("__int128", "unsigned"): ("u128", 16, 16),
 }
 _NOT_PASSED = ("i128", "u128")  # to functions by their address
-_INTERNAL = re.compile(r"__|_IO_")  # types of the C library, which only the library may read
 
 
 _units: WeakKeyDictionary[Scope, Aggregates] = WeakKeyDictionary()
@@ -54,7 +52,20 @@ class Aggregates:
 
     def reached(self, function: Function) -> tuple[Aggregate, ...]:
         """Return the structs and unions that a function's types lead to; each after its parts."""
-        return self._with_parts([self._name_of(tag) for tag in _tags(function, self.scope)])
+        known = self._with_parts([self._name_of(tag) for tag in _tags(function, self.scope)])
+        return known + tuple(self._opaque(function))
+
+    def _opaque(self, function: Function) -> Iterator[Aggregate]:
+        """Yield the types without a layout to which a function may write pointers."""
+        for parameter in function.parameters:
+            found, depth = self.scope.resolved(parameter.type), 0
+            while isinstance(found, (Array, Pointer)) and depth < _DEEPEST:
+                target = found.item if isinstance(found, Array) else found.target
+                found, depth = self.scope.resolved(target), depth + 1
+            is_opaque = isinstance(found, Tagged) and found.kind != "enum" and not found.members
+            if depth > 1 and isinstance(found, Tagged) and is_opaque and found.name:
+                aliases = tuple(self.scope.typedefs_of(found))
+                yield Aggregate("opaque", found.name, 0, 0, (), (), aliases)
 
     def variable(self, type_: CType, name: str) -> tuple[str, tuple[Aggregate, ...]]:
         """Return the code of a variable, and the structs and unions that it leads to."""
@@ -87,8 +98,12 @@ class Aggregates:
 
     def whole(self, type_: Tagged) -> Aggregate:
         """Return the layout of a type by value; raise LayoutError if it is not known."""
-        if _INTERNAL.match(type_.name):
+        if type_.name in self.scope.internal:
             raise LayoutError(f"{type_.spelling} is a type of the C library")
+        return self.placed(type_)
+
+    def placed(self, type_: Tagged) -> Aggregate:
+        """Return the layout of a type, also of the C library's."""
         return self._whole(type_, type_.name, type_.spelling)
 
     def _whole(self, type_: Tagged, name: str, spelling: str) -> Aggregate:
@@ -155,7 +170,7 @@ class Aggregates:
             inner = self._pointer(found, name, f"*{spelling}")
             return "strs" if inner in ("str", "*char") else f"{mark}{inner}"
         if isinstance(found, Tagged) and found.kind != "enum":
-            if found.members is None or _INTERNAL.match(found.name):
+            if found.members is None or found.name in self.scope.internal:
                 return f"@{found.name}" if found.name else f"{mark}void"
             own = found if found.name else found._replace(alias=name)
             self._pending.append((own, found.spelling or f"__typeof__(*{spelling})"))
@@ -207,7 +222,7 @@ def _tags(type_: CType, scope: Scope, depth: int = 0) -> Iterator[Tagged]:
         return
     if isinstance(found, Tagged):
         is_known = found.kind != "enum" and found.name and found.members is not None
-        if is_known and not _INTERNAL.match(found.name):
+        if is_known and found.name not in scope.internal:
             yield found
     elif isinstance(found, Pointer):
         yield from _tags(found.target, scope, depth + 1)

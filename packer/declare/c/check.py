@@ -9,8 +9,8 @@ from ..declaration import SIGNED, UNSIGNED, Check, Declaration
 from .code import Codes
 from .layout import extents_of
 from .numbers import NUMBERS, UnsupportedError, number_code
-from .scope import STANDARD, Scope, is_plain
-from .tokens import TYPEOF
+from .scope import Scope, is_plain
+from .tokens import STANDARD, TYPEOF
 from .types import Array, CType, Function, Named, Pointer, Tagged, render
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def checked(
     sizes of the types that they name. Otherwise it has the words of the declaration, so that the
     compiler reports the difference.
     """
-    conditions = [*_struct_conditions(declaration.structs)]
+    conditions = [*_struct_conditions(declaration.structs, scope)]
     conditions += [text for a in declaration.aggregates for text in a.conditions]
     if declaration.symbol and scope.has_text:
         conditions += _type_conditions(function, scope)
@@ -225,9 +225,10 @@ def _char_conditions(declaration: Declaration, found: Function, scope: Scope) ->
             yield f"(char)-1 {'<' if code == 'i8' else '>'} 0"
 
 
-def _struct_conditions(structs: tuple[Struct, ...]) -> Iterator[str]:
+def _struct_conditions(structs: tuple[Struct, ...], scope: Scope) -> Iterator[str]:
     """Yield the layout of structs as constant expressions."""
     for struct in structs:
         yield f"sizeof({struct.spelling}) == {struct.size}"
         for field in struct.fields:
-            yield f"__builtin_offsetof({struct.spelling}, {field.name}) == {field.offset}"
+            if field.name not in scope.macros:
+                yield f"__builtin_offsetof({struct.spelling}, {field.name}) == {field.offset}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..declaration import Callback, Parameter, Struct, Value
+from ..declaration import Callback, Field, Parameter, Struct, Value
 from .aggregate import aggregates_of
 from .definition import definition_of
-from .layout import LayoutError, extents_of, is_natural, layout_of
+from .layout import LayoutError, alignment_of_code, extents_of
 from .numbers import (
     CONVERTED,
     NUMBERS,
@@ -18,7 +18,6 @@ from .numbers import (
 from .scope import Scope
 from .types import Array, CType, Declared, Function, Named, Pointer, Tagged, render
 
-_DEEPEST = 20
 _MOST_FIELDS = 1024  # of a struct by value
 
 
@@ -34,7 +33,6 @@ class Codes:
         self.structs: dict[str, Struct] = {}
         self.values: dict[str, Value] = {}
         self.callbacks: list[Callback] = []
-        self._open: list[str] = []
 
     def result(self, type_: CType) -> str:
         """Return the code of a function's result."""
@@ -99,6 +97,8 @@ class Codes:
             raise UnsupportedError(f"{text}, arguments that only C code can list", f"void *{name}")
         if instead := CONVERTED.get(tuple(sorted(w for w in type_.words if w != "int"))):
             raise UnsupportedError(text, f"{instead} {name}".strip(), is_converted=True)
+        if self.scope.has_unread(text):
+            raise UnsupportedError(f"{text}, a type that only the compiler reads")
         raise unknown(text, name)
 
     def _tagged(self, type_: Tagged, name: str) -> str:
@@ -114,7 +114,7 @@ class Codes:
         except LayoutError:
             return self._bytes(type_, pointer)
         is_large = len(struct.fields) > _MOST_FIELDS
-        if is_large or not is_natural(struct, self.structs):
+        if is_large or not self._is_natural(struct):
             if not is_known:
                 del self.structs[struct.name]
             return self._bytes(type_, pointer)
@@ -132,67 +132,58 @@ class Codes:
         return f"={{{made.name}}}"
 
     def _struct(self, type_: Tagged) -> Struct:
-        """Compute the layout of a struct, once."""
-        if type_.kind == "union":
-            raise LayoutError(f"{type_.spelling} is a union")
-        if type_.members is None:
-            raise LayoutError(f"{type_.spelling} is incomplete")
+        """Return a struct of which calls convert each field."""
         if type_.name in self.structs:
             return self.structs[type_.name]
-        if not type_.name:
-            raise LayoutError("the struct has no name")
-        if type_.name in self._open or len(self._open) > _DEEPEST:
-            raise LayoutError(f"{type_.spelling} contains itself")
-        self._open.append(type_.name)
-        try:
-            struct = layout_of(type_, self._fields, self.structs)
-        finally:
-            self._open.pop()
-        return self.structs.setdefault(struct.name, struct)
+        placed = aggregates_of(self.scope).placed(type_)
+        is_other = type_.kind == "union" or "lign" in type_.attributes
+        if is_other or type_.name.startswith("_IO_"):  # FILE: only the C library makes one
+            raise LayoutError(f"{type_.spelling} is a union, or aligned, or the C library's")
+        members = type_.members or ()
+        if odd := [member.name for member in members if member.bits or not member.name]:
+            raise LayoutError(f"{type_.spelling} has {odd[0]!r}, which no call converts")
+        fields = [
+            Field(member.name, self._field(type_, member, at.code), at.offset)
+            for member, at in zip(members, placed.members, strict=True)
+        ]
+        made = Struct(type_.name, type_.spelling, placed.size, placed.alignment, tuple(fields))
+        return self.structs.setdefault(made.name, made)
 
-    def _fields(self, type_: Tagged) -> list[tuple[str, str]]:
-        """Return the names and codes of a struct's fields."""
-        made = []
-        for member in type_.members or ():
-            if member.bits:
-                raise LayoutError(f"{type_.spelling} has the bit-field {member.name!r}")
-            if not member.name:
-                raise LayoutError(f"{type_.spelling} has fields without a name")
-            if "lign" in member.attributes or "packed" in member.attributes:
-                raise LayoutError(f"{type_.spelling} has an attribute of {member.name!r}")
-            found = self.scope.resolved(member.type)
-            extents, item = extents_of(found) if isinstance(found, Array) else ([], found)
-            numbers = [self.scope.extent(extent) for extent in extents]
-            if any(not number or number < 0 for number in numbers):
-                raise LayoutError(f"{type_.spelling} has {member.name!r} of unknown length")
-            code = self._field(type_, member.name, item)
-            if extents and (code[0] in "*&@" or code == "str"):
-                raise LayoutError(f"{type_.spelling} has the array of pointers {member.name!r}")
-            made.append((member.name, code + "".join(f"[{number}]" for number in numbers)))
-        if not made:
-            raise LayoutError(f"{type_.spelling} has no fields")
-        return made
-
-    def _field(self, struct: Tagged, name: str, type_: CType) -> str:
-        found = self.scope.resolved(type_)
+    def _field(self, struct: Tagged, member: Declared, placed: str) -> str:
+        """Return the code of a field, from its code in memory that is read in place."""
+        if "lign" in member.attributes or "packed" in member.attributes or "[0]" in placed:
+            raise LayoutError(f"{struct.spelling} has {member.name!r}, which no call converts")
+        found = self.scope.resolved(member.type)
         if isinstance(found, Pointer):
-            target = self.scope.resolved(found.target)
-            if isinstance(target, Function):
-                return "@function"
-            const = "const" in getattr(target, "quals", ())
-            code = number_code(target.words) if isinstance(target, Named) else None
-            if code == "char":
-                return "str" if const else "*char"
-            return ("&" if const else "*") + (code if code in NUMBERS else "void")
+            return self._field_pointer(found)
+        while isinstance(found, Array):
+            found = self.scope.resolved(found.item)
+        code, bracket, extents = placed.partition("[")
         if isinstance(found, Tagged) and found.kind != "enum":
-            return f"{{{self._struct(found).name}}}"
-        try:
-            code = self.value(found, type_, name)
-        except UnsupportedError as error:
-            raise LayoutError(f"{struct.spelling} has {name!r}: {error}") from None
-        if code in ("void", "status", "longdouble"):
-            raise LayoutError(f"{struct.spelling} has {name!r} of type {code}")
-        return code
+            code = f"{{{self._struct(found).name}}}"
+        elif code != "char" and code not in NUMBERS:
+            raise LayoutError(f"{struct.spelling} has {member.name!r} of type {placed}")
+        return code + bracket + extents
+
+    def _field_pointer(self, type_: Pointer) -> str:
+        target = self.scope.resolved(type_.target)
+        if isinstance(target, Function):
+            return "@function"
+        const = "const" in getattr(target, "quals", ())
+        code = number_code(target.words) if isinstance(target, Named) else None
+        if code == "char":
+            return "str" if const else "*char"
+        return ("&" if const else "*") + (code if code in NUMBERS else "void")
+
+    def _is_natural(self, struct: Struct) -> bool:
+        """Return True if nothing packs a struct or one in it."""
+        alignments = []
+        for code in (field.code.partition("[")[0] for field in struct.fields):
+            inner = self.structs[code[1:-1]] if code[0] == "{" else None
+            if inner and not self._is_natural(inner):
+                return False
+            alignments.append(inner.alignment if inner else alignment_of_code(code))
+        return struct.alignment == max(alignments)
 
     def _pointer(self, type_: Pointer, name: str, is_out: bool = False) -> str:
         """Return the code of a pointer."""
@@ -215,7 +206,7 @@ class Codes:
             try:
                 return f"{const}{{{self._struct(target).name}}}"
             except LayoutError:
-                return f"@{target.name}"
+                return f"@{target.name}" if target.name else f"{const}void"
         assert isinstance(target, Named)
         code = number_code(target.words)
         if code == "status":
@@ -258,7 +249,7 @@ class Codes:
         if isinstance(inner, Pointer):
             return "*" + self._pointers(target)
         if isinstance(inner, (Array, Function)):
-            raise UnsupportedError("a pointer to data of unknown size", "void *")
+            return aggregates_of(self.scope).pointer(type_)
         code = self._pointee(inner, target.target, "")
         return "**char" if code == "str" else f"*{code}"
 
@@ -274,6 +265,9 @@ class Codes:
             else self._pointee(found, item, name)
         )
         known = [extent_of(extent, item, name, self.scope) for extent in extents]
+        is_opaque = code[0] == "@" or code[1:] == "void"
+        if is_opaque and len(known) == 1:  # such as jmp_buf: one that callers allocate
+            return code
         if code == "strs" and len(known) == 1:
             return code + "".join(f"[{text}]" for text in known if text)
         is_nested = code[1] in "*&@" and len(known) != 1

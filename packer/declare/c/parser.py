@@ -1,7 +1,7 @@
 """Declarations of C as types, one declaration at a time.
 
-pycparser reads them. It is not imported for words, stars, extents and one list of parameters: the
-import takes a fifth of a small export.
+pycparser reads them. It is not imported for enums, nor for words, tags, stars, extents and one list
+of parameters: the import takes a fifth of a small export.
 """
 
 from __future__ import annotations
@@ -13,13 +13,19 @@ from typing import Any
 
 from .plain_c import ATTRIBUTES, OF_STRUCT, PlainC, Symbol
 from .token_reader import CSyntaxError as CSyntaxError
-from .tokens import QUALIFIERS, STORAGE
+from .tokens import QUALIFIERS, RESERVED, STORAGE, is_word, tokens_of
 from .types import Array, CType, Declared, Function, Named, Pointer, Tagged
 
+_ENUM = re.compile(
+    r"(?P<storage>typedef)?\s*enum\s*(?P<tag>\w*)\s*\{(?P<body>[^{}]*)\}\s*(?P<name>\w*)\s*",
+    re.ASCII,
+)
 _LETTERS = {"INT": "i", "CONST": "c", "TIMES": "*", "ID": "n", "LBRACKET": "[", "RBRACKET": "]"}
 _LETTERS |= {"LPAREN": "(", "COMMA": ",", "RPAREN": ")", "SEMI": ";"}
-_ONE = r"[ic]+(\*[*c]*)?n?(\[n?\])*"  # words, stars, a name, extents
-_SIMPLE = re.compile(rf"[ic]+(\*[*c]*)?n((\[n?\])*|\(({_ONE}(,{_ONE})*)?\));")
+_LETTERS |= {"STRUCT": "s", "UNION": "s", "ENUM": "s", "TYPEID": "t"}
+_WORDS = r"(?:[ic]+|c*stc*)"  # of a type: struct point, const
+_ONE = rf"{_WORDS}(\*[*c]*)?n?(\[n?\])*"  # words, stars, a name, extents
+_SIMPLE = re.compile(rf"{_WORDS}(\*[*c]*)?n((\[n?\])*|\(({_ONE}(,{_ONE})*)?\));")
 
 
 def parse_declaration(text: str, attributes: str = "") -> list[Declared]:
@@ -27,7 +33,8 @@ def parse_declaration(text: str, attributes: str = "") -> list[Declared]:
 
     `attributes` are added to the attributes of every struct in it.
     """
-    return _parsed(PlainC(text).read(), text, attributes)
+    enum = _plain_enum(text, attributes) if "enum" in text else None
+    return [enum] if enum else _parsed(PlainC(text).read(), text, attributes)
 
 
 def parse_function_type(text: str) -> Function:
@@ -66,6 +73,26 @@ def _parsed(symbols: Sequence[Symbol], text: str, attributes: str = "") -> list[
         raise CSyntaxError("nested too deep", len(text)) from None
 
 
+def _plain_enum(text: str, attributes: str) -> Declared | None:
+    """Read an enum with nothing else in its declaration than a name."""
+    match = _ENUM.fullmatch(text)
+    if match is None or match["name"] in RESERVED:
+        return None
+    made: list[tuple[str, tuple[str, ...]]] = []
+    entry, depth = list[str](), 0
+    for word in [*(token.text for token in tokens_of(match["body"])), ","]:
+        depth += (word == "(") - (word == ")")
+        if word != "," or depth:
+            entry.append(word)
+            continue
+        if entry and (not is_word(entry[0]) or entry[1:2] not in ([], ["="])):
+            return None
+        made += [(entry[0], tuple(entry[2:]))] if entry else []
+        entry = []
+    type_ = Tagged("enum", match["tag"], constants=tuple(made), attributes=attributes.strip())
+    return Declared(match["name"], type_, frozenset(filter(None, [match["storage"]])))
+
+
 def _simple(symbols: Sequence[Symbol]) -> Declared:
     """Read a name or a function whose types are words, stars and extents."""
     parts: list[list[Symbol]] = [[]]
@@ -81,7 +108,7 @@ def _simple(symbols: Sequence[Symbol]) -> Declared:
 
 def _one(symbols: Sequence[Symbol]) -> Declared:
     """Read words, stars, a name and extents."""
-    name = ""
+    name = kind = tag = ""
     words: list[str] = []
     quals: list[list[str]] = [[]]  # of the type and of each pointer
     extents: list[tuple[str, ...]] = []
@@ -94,9 +121,14 @@ def _one(symbols: Sequence[Symbol]) -> Declared:
             extents[-1] = tuple(symbol.value.split("\0"))
         elif symbol.type == "ID":
             name = symbol.value
+        elif symbol.type == "TYPEID":
+            tag = symbol.value
+        elif _LETTERS[symbol.type] == "s":
+            kind = symbol.value
         elif symbol.type != "RBRACKET":
             (words if symbol.type == "INT" else quals[-1]).append(symbol.value)
-    type_: CType = Named(tuple(words), _kept(quals[0]))
+    kept = _kept(quals[0])
+    type_: CType = Tagged(kind, tag, kept) if kind else Named(tuple(words), kept)
     for given in quals[1:]:
         type_ = Pointer(type_, _kept(given))
     for extent in reversed(extents):

@@ -1,4 +1,7 @@
-"""The names that a C unit knows: typedefs, structs, enums, constants and functions."""
+"""The names that a C unit knows: typedefs, structs, enums, constants and functions.
+
+One class, since the meaning of each name may need any other.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +12,17 @@ from functools import cached_property
 from .expression import Types, evaluate
 from .parser import CSyntaxError, parse_declaration
 from .text import Chunk, chunks_of, without_labels
-from .tokens import RESERVED, TYPEOF
+from .tokens import RESERVED, STANDARD, TYPEOF
 from .types import Array, CType, Declared, Function, Named, Pointer, Tagged, find_tag
 
-# The words of the typedefs of the C library and of POSIX, on machines with 64-bit long.
-_STANDARD_WORDS = {
-    "signed char": "int8_t int_least8_t int_fast8_t",
-    "short": "int16_t int_least16_t",
-    "int": "int32_t int_least32_t pid_t clockid_t wchar_t key_t",
-    "long": "int64_t int_least64_t int_fast64_t intptr_t intmax_t ptrdiff_t ssize_t off_t off64_t"
-    " time_t clock_t suseconds_t blkcnt_t",
-    "unsigned char": "uint8_t uint_least8_t uint_fast8_t u_char",
-    "unsigned short": "uint16_t uint_least16_t char16_t u_short ushort",
-    "unsigned": "uint32_t uint_least32_t char32_t uid_t gid_t mode_t id_t useconds_t socklen_t"
-    " wint_t u_int uint",
-    "unsigned long": "uint64_t uint_least64_t uint_fast64_t uintptr_t uintmax_t size_t ino_t"
-    " dev_t u_long ulong",
-}
-STANDARD = {
-    name: tuple(words.split()) for words, names in _STANDARD_WORDS.items() for name in names.split()
-}
 KNOWN = {*RESERVED, "DLTensor", "dso_status"}
 _TAG_NAME = re.compile(r"\b(struct|union|enum)\s+([A-Za-z_$][\w$]*)", re.ASCII)
 _INNERMOST = re.compile(r"\([^()]*\)")
 _WORDS = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 _TAG = re.compile(r"\b(struct|union|enum)\b[^;{}()]*?\b([A-Za-z_$][\w$]*)\s*\{", re.ASCII)
 _DEEPEST = 40
+_DEFINE = re.compile(r"^#define ([A-Za-z_$][\w$]*)(?: (.*))?$", re.MULTILINE | re.ASCII)
+_INTERNAL = re.compile(r"\b(?:__|_IO_)\w+", re.ASCII)
 _MACROS = re.compile(r"^#(?:define|undef) [^\n]*", re.MULTILINE)
 
 
@@ -113,18 +101,38 @@ class Scope:
                     return _with_alias(_aligned(declared), self.declared(index))
         return None
 
-    def typedefs_of(self, kind: str, tag: str) -> Iterator[str]:
-        """Yield the other names of a struct or union that has a tag."""
-        for index in self._typedefs.get(tag, ()):
+    def typedefs_of(self, type_: Tagged) -> Iterator[str]:
+        """Yield the other names of a struct or union, and ``name *`` for a pointer to one."""
+        for index in self._typedefs.get(type_.name, ()):
             for declared in self.declared(index):
-                type_ = declared.type
-                is_it = isinstance(type_, Tagged) and (type_.kind, type_.tag) == (kind, tag)
-                if is_it and declared.name != tag and "typedef" in declared.storage:
-                    yield declared.name
+                found, star = declared.type, ""
+                if isinstance(found, Array) and self.extent(found.extent) == 1:
+                    found = found.item
+                elif isinstance(found, Pointer):
+                    found, star = found.target, " *"
+                other = self.resolved(found)
+                is_it = isinstance(other, Tagged) and other.spelling == type_.spelling
+                if is_it and declared.name != type_.name and "typedef" in declared.storage:
+                    yield declared.name + star
+
+    @cached_property
+    def internal(self) -> set[str]:
+        """The names in private headers of the C library, whose structs only the library reads."""
+        texts = (chunk.text for chunk in self.chunks if "/bits/" in chunk.file)
+        return {name for text in texts for name in _INTERNAL.findall(text)}
+
+    @cached_property
+    def macros(self) -> dict[str, str]:
+        """The macros without parameters, by name, if the text has macros."""
+        return dict(_DEFINE.findall(self.text))
 
     def has_typedef(self, name: str) -> bool:
         """Return True if the unit itself defines a type by this name."""
         return name in self._typedefs and self.typedef(name) is not None
+
+    def has_unread(self, name: str) -> bool:
+        """Return True for a type whose typedef is not read, such as a vector."""
+        return name in self._typedefs and self.typedef(name) is None
 
     def tagged(self, type_: Tagged) -> Tagged:
         """Return a struct, union or enum with its body, if the unit has one."""
@@ -239,7 +247,13 @@ class Scope:
 
     def constant(self, name: str) -> int | None:
         """Return the value of an enum's constant, or None."""
-        return self._constants.get(name)
+        return self._constants.get(name) if name in self._words_of_enums else None
+
+    @cached_property
+    def _words_of_enums(self) -> set[str]:
+        """The words of all enums: most names are in none, and no enum is parsed for these."""
+        texts = (chunk.text for chunk in self.chunks if "enum" in chunk.text)
+        return {word for text in texts for word in _WORDS.findall(text)}
 
     @cached_property
     def _constants(self) -> dict[str, int]:

@@ -51,6 +51,23 @@ RESERVED = {
     *NUMBER_WORDS, *STORAGE, *QUALIFIERS, *IGNORED, *WITH_PARENTHESES, *TAGGED,
     *("typeof", "__typeof__", "sizeof", "return", "if", "else", "for", "while", "do", "switch"),
 }  # fmt: skip
+# The words of the typedefs of the C library and of POSIX, on machines with 64-bit long.
+_STANDARD_WORDS = {
+    "signed char": "int8_t int_least8_t int_fast8_t",
+    "short": "int16_t int_least16_t",
+    "int": "int32_t int_least32_t pid_t clockid_t wchar_t key_t",
+    "long": "int64_t int_least64_t int_fast64_t intptr_t intmax_t ptrdiff_t ssize_t off_t off64_t"
+    " time_t clock_t suseconds_t blkcnt_t",
+    "unsigned char": "uint8_t uint_least8_t uint_fast8_t u_char",
+    "unsigned short": "uint16_t uint_least16_t char16_t u_short ushort",
+    "unsigned": "uint32_t uint_least32_t char32_t uid_t gid_t mode_t id_t useconds_t socklen_t"
+    " wint_t u_int uint",
+    "unsigned long": "uint64_t uint_least64_t uint_fast64_t uintptr_t uintmax_t size_t ino_t"
+    " dev_t u_long ulong",
+}
+STANDARD = {
+    name: tuple(words.split()) for words, names in _STANDARD_WORDS.items() for name in names.split()
+}
 
 
 class Token(NamedTuple):

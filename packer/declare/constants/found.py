@@ -23,16 +23,13 @@ from ..c.expression import (
     value_of,
 )
 from ..c.scope import Scope
-from ..c.tokens import is_word, tokens_of
 from ..c.types import Array, CType, Declared, Function, Pointer, Tagged
 from .macros import Expansion, ExpansionError, Macro, macros_of
 
 _STATEMENT = re.compile(r"^[^\"']*[{;]")  # no expression has them, but text may
 # Names that C reserves for compilers and their libraries: not a macro or variable of a user.
 RESERVED = re.compile(r"_[A-Z_]")
-_PLAIN_ENUM = re.compile(
-    r"(?:typedef\s+)?enum\s*(?P<tag>\w*)\s*\{(?P<body>[^{}]*)\}\s*(?P<alias>\w*)\s*", re.ASCII
-)
+_BODY = re.compile(r"\benum\b[^;{}]*\{")
 _SCOPED = re.compile(r"\benum\s+(class|struct)\b")  # C++: their names need the scope
 
 
@@ -90,10 +87,11 @@ def constants_of(scope: Scope, is_own: IsOwn, is_taken: Callable[[str], bool]) -
     reader = _Reader(scope, macros_of(scope.text))
     is_own_file = cache(lambda file, is_system: is_own(_File(file, is_system)))
     for index, chunk in enumerate(scope.chunks):
-        is_enum = "enum" in chunk.text and "{" in chunk.text and not _SCOPED.search(chunk.text)
+        is_enum = (
+            "enum" in chunk.text and _BODY.search(chunk.text) and not _SCOPED.search(chunk.text)
+        )
         if is_enum and chunk.is_global and is_own_file(chunk.file, chunk.is_system):
-            plain = _plain_enum(chunk.text)
-            for enum in [plain] if plain else _enums(scope.declared(index)):
+            for enum in _enums(scope.declared(index)):
                 reader.add_enum(enum, is_taken)
     for macro in reader.macros.values():
         is_of_own = is_own_file(macro.file, macro.is_system)
@@ -188,25 +186,6 @@ class _Reader:
 
 def _reason(error: Exception) -> str:
     return f"its value depends on {error}, expected numbers and text; define a variable of it"
-
-
-def _plain_enum(text: str) -> Tagged | None:
-    """Read an enum with nothing else in its declaration, for which no parser is imported."""
-    match = _PLAIN_ENUM.fullmatch(text)
-    if match is None:
-        return None
-    made: list[tuple[str, tuple[str, ...]]] = []
-    entry, depth = list[str](), 0
-    for word in [*(token.text for token in tokens_of(match["body"])), ","]:
-        depth += (word == "(") - (word == ")")
-        if word != "," or depth:
-            entry.append(word)
-            continue
-        if entry and (not is_word(entry[0]) or entry[1:2] not in ([], ["="])):
-            return None
-        made += [(entry[0], tuple(entry[2:]))] if entry else []
-        entry = []
-    return Tagged("enum", match["tag"], constants=tuple(made), alias=match["alias"])
 
 
 def _enums(found: Sequence[Declared]) -> Iterator[Tagged]:

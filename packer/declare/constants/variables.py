@@ -27,6 +27,7 @@ _OTHER = re.compile(
 )
 _FUNCTION = re.compile(r"[^(=\[]*\w\s*\((?!\s*\*)")  # not int (*pointer)(int)
 _TYPE = re.compile(r"(?:enum|struct|union)\b[^=]*")  # without a name after it
+_ONLY_TAG = re.compile(r"\s*(struct|union|enum)\s+\w+\s*;?\s*", re.ASCII)
 _BRACES = re.compile(r"\{[^{}]*\}")
 _TEXT = re.compile(r'=\s*\{?\s*"')
 _VOID = Named(("void",))
@@ -112,6 +113,8 @@ def _is_c(chunk: Chunk) -> bool:
 def _declared(index: int, scope: Scope, is_header: bool) -> Iterator[Declared]:
     """Yield the variables of a declaration that another file could use, or that are const."""
     chunk = scope.chunks[index]
+    if _ONLY_TAG.fullmatch(chunk.text):
+        return
     for declared in scope.declared(index):
         type_ = scope.resolved(declared.type)
         is_variable = declared.name and not isinstance(type_, Function)

@@ -44,10 +44,14 @@ def packed(function: Function, index: int, value: Any) -> Any:
     """Return the bytes of a struct that is passed by pointer, or of an array of pointers.
 
     They are (memoryview, tuple of what the bytes refer to, function to call after the call or
-    None). NotImplemented if `value` is neither a mapping, a tuple nor a structured NumPy array.
+    None). NotImplemented if `value` is neither a mapping, a list of them, a tuple nor a
+    structured NumPy array.
     """
     layouts, (name, code) = layouts_of(function), function._declared[0][index]
     try:
+        if code.startswith("strs"):  # a Handle: the wrapper would free its memory
+            text = f"expected a list of str, found {value!r}; declare 'void *{name}' for memory"
+            raise Refused(TypeError, text)
         if code[0] in "=@":
             return packed_whole(function, code, name, value)
         if code[1] in "*&@":
@@ -55,7 +59,7 @@ def packed(function: Function, index: int, value: Any) -> Any:
         layout, is_written = layouts[struct_name(code)], code.startswith("*")
         if has_dtype(value):
             return packed_array(layouts, layout, value, is_written)
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) or (isinstance(value, list) and value):
             return Packing(function, layouts).pack(layout, value, is_written)
         if not isinstance(value, tuple):
             return NotImplemented

@@ -10,7 +10,7 @@ import ctypes
 
 from .._core import CType, Handle, c_type_of, c_types, c_value, handle_allocate, report_unraisable
 from .layout import COMPLEX, Refused
-from .packing import number_bytes
+from .numbers import number_bytes
 from .struct_abi import substitute
 
 TYPE_CHECKING = False

@@ -10,11 +10,20 @@ import struct
 from collections.abc import Mapping
 from typing import NoReturn
 
-from .._core import CType, Handle, buffer_address, c_type_of, c_types, handle_types_match
+from .._core import (
+    CType,
+    Handle,
+    buffer_address,
+    c_type_of,
+    c_types,
+    handle_types_match,
+    memory_at,
+)
 from ..error import near_names, shown
 from .code_pointers import call, function_pointer
 from .layout import COMPLEX, Refused
-from .packing import encoded_text, halves, number_bytes, view_of
+from .numbers import halves, number_bytes
+from .packing import encoded_text, text_memory, view_of
 from .record import Types, array_of, types_of
 
 TYPE_CHECKING = False
@@ -23,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["call", "types_of"]
 
+# Text in arrays of wchar_t, char16_t and char32_t: the size and the encoding of a unit.
+_UNITS = {"i32": (4, "utf-32-le"), "u32": (4, "utf-32-le"), "u16": (2, "utf-16-le")}
 _forever: list[Any] = []
 
 
@@ -74,15 +85,27 @@ def no_member(handle: Handle, type_: CType, name: Any, is_item: bool) -> Excepti
 # ---- Arrays
 
 
-def array_type(type_: CType, count: Any) -> CType:
-    """Return the type of `count` values, for `Handle.array`."""
+def array_type(handle: Handle, type_: CType, count: Any) -> CType:
+    """Return the type of `count` values, for `Handle.array`; None: of the ones before a zero."""
+    most = type_.count if type_.code[-1:] == "]" else None
     if type_.code[-1:] == "]" and type_.target is not None:
         type_ = type_.target
+    if count is None and type_.size <= 8:
+        count = _count_before_zero(handle, type_.size, most)
     if not isinstance(count, int) or not 0 <= count < 1 << 40:
         raise ValueError(f"array: expected a number of items of at least 0, found {shown(count)}")
     if type_.size == 0:
         raise TypeError(f"array: expected items of a known type, found {type_.code}")
     return array_of(type_, count)
+
+
+def _count_before_zero(handle: Handle, size: int, most: int | None) -> int:
+    if size == 1 and most is None:
+        return len(memory_at(handle.address, -1, handle))
+    count = 0
+    while count != most and any(memory_at(handle.address + count * size, size, handle)):
+        count += 1
+    return count
 
 
 def type_of_code(types: Types, code: str) -> CType:
@@ -151,21 +174,14 @@ def pointer_to(handle: Handle, type_: CType, where: Any, value: Any, owns: bool)
         )
         raise TypeError(f"{text} to C, which may free the pointer; call a function that sets it")
     try:
-        view = (
-            _text_memory(code, value, str(where)) if is_text else view_of(code, value, str(where))
-        )
+        view = text_memory(code, value, str(where)) if is_text else view_of(code, value, str(where))
     except Refused as error:
-        raise error.kind(str(error).replace("field", "member", 1)) from None
+        raise _of_member(error) from None
     return buffer_address(view), view
 
 
-def _text_memory(code: str, value: Any, where: str) -> memoryview:
-    data = encoded_text(value, where)
-    if b"\0" in data:
-        raise Refused(
-            ValueError, f"field {where!r}: expected text without NUL, found {shown(value)}"
-        )
-    return memoryview(bytearray(data + b"\0") if code == "*char" else data + b"\0")
+def _of_member(refused: Refused) -> Exception:
+    return refused.kind(str(refused).replace("field", "member", 1))
 
 
 def _handle_address(handle: Handle, type_: CType, where: Any, value: Handle) -> int:
@@ -233,9 +249,9 @@ def _assign_members(place: Handle, type_: CType, where: Any, value: Any) -> None
 
 
 def _assign_items(place: Handle, type_: CType, where: Any, value: Any) -> None:
-    if type_.target is not None and type_.target.code == "char":
-        value = _characters(where, value, type_.count)
-        _memory(place)[:] = value
+    item = type_.target.code if type_.target is not None else ""
+    if item == "char" or (isinstance(value, str) and item in _UNITS):
+        _memory(place)[:] = _characters(where, value, type_.count, item)
         return
     try:
         count = -1 if isinstance(value, str | bytes | Mapping) else len(value)
@@ -247,13 +263,18 @@ def _assign_items(place: Handle, type_: CType, where: Any, value: Any) -> None:
         place[i] = _plain(item)
 
 
-def _characters(where: Any, value: Any, count: int) -> bytes:
+def _characters(where: Any, value: Any, count: int, item: str) -> bytes:
+    """Return text as an array of `count` units of code `item`, which zeros follow."""
     if not isinstance(value, str | bytes):
         raise refused(f"char[{count}]", where, value)
-    data = encoded_text(value, str(where))
-    if len(data) > count:
-        _refuse_count(where, value, count, len(data))
-    return data.ljust(count, b"\0")
+    size, encoding = _UNITS.get(item, (1, "utf-8"))
+    try:
+        data = encoded_text(value, str(where), encoding)
+    except Refused as error:
+        raise _of_member(error) from None
+    if len(data) > count * size:
+        _refuse_count(where, value, count, len(data) // size)
+    return data.ljust(count * size, b"\0")
 
 
 def _refuse_count(where: Any, value: Any, count: int, found: int) -> NoReturn:

@@ -25,7 +25,7 @@ _WORDS = {
     "size_t": "u64", "ssize_t": "i64", "intptr_t": "i64", "uintptr_t": "u64", "ptrdiff_t": "i64",
     "short": "i16", "short unsigned": "u16", "char signed": "i8", "char unsigned": "u8",
     "long long": "i64", "long long unsigned": "u64", "_Bool": "bool", "_Complex double": "c128",
-    "_Complex float": "c64", "wchar_t": "i32",
+    "_Complex float": "c64", "wchar_t": "i32", "char16_t": "u16", "char32_t": "u32",
 }  # fmt: skip
 
 
@@ -158,10 +158,11 @@ def _type(types: Types, type: str, caller: str) -> CType:
     found = types.type(code) if code else types.get(name)
     stars = (match[2] or "").count("*") if match else 0
     if match is None or found is None:
-        structs = [name for name, known in types.items() if known.members is not None]
+        structs = [name for name, known in types.items() if known.code[0] in "{@"]
         text = f"{caller}: expected a struct that functions of the library use, found {shown(type)}"
         raise ValueError(text + near_names(name, structs))
     if stars:
+        stars -= found.size == 0 and found.code[0] == "@"  # the code of a pointer to it
         found = types.type("*" * stars + found.code)
     for extent in reversed(re.findall(r"\d+", match[3])):
         found = array_of(found, int(extent))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import sys
 from collections.abc import Mapping, MutableMapping
 
 from .._core import Handle, buffer_address, handle_at, handle_belongs, memory_at
@@ -20,6 +19,7 @@ from .layout import (
     size_of,
     struct_name,
 )
+from .numbers import halves, store_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,13 +75,23 @@ def items_of(code: str, extents: tuple[int, ...], value: Any, where: str) -> lis
     return made
 
 
-def encoded_text(value: str | bytes, where: str) -> bytes:
-    """Return text as UTF-8, for the field `where`."""
+def encoded_text(value: str | bytes, where: str, encoding: str = "utf-8") -> bytes:
+    """Return text as bytes, for the field `where`."""
     try:
-        return value.encode() if isinstance(value, str) else value
+        return value.encode(encoding) if isinstance(value, str) else value
     except UnicodeEncodeError:
-        text = f"field {where!r}: expected a str that UTF-8 can encode, found {value!a}"
+        name = encoding.upper()
+        text = f"field {where!r}: expected a str that {name} can encode, found {value!a}"
         raise Refused(ValueError, text) from None
+
+
+def text_memory(code: str, value: str | bytes, where: str) -> memoryview:
+    """Return text with a NUL; C may write to it if the code is not ``str``."""
+    data = encoded_text(value, where)
+    if b"\0" in data:
+        text = f"field {where!r}: expected text without NUL, found {shown(value)}"
+        raise Refused(ValueError, text)
+    return memoryview(bytearray(data + b"\0") if code == "*char" else data + b"\0")
 
 
 _BYTES = {C_NAMES[code] for code in ("char", "i8", "u8")}  # pointers to these are converted
@@ -94,15 +104,18 @@ class Packing:
         self.function = function
         self.layouts = layouts
         self.kept: list[Any] = []
-        self.written: list[tuple[bytearray, bytes, Layout, MutableMapping[str, Any]]] = []
+        self.written: list[tuple[memoryview, bytes, Layout, MutableMapping[str, Any]]] = []
         self.finishes: list[Callable[[], None]] = []  # of arrays
 
     def pack(
         self, layout: Layout, value: Any, is_written: bool
     ) -> tuple[memoryview, tuple[Any, ...], Any]:
-        data = self.allocate(layout, value, is_written, "")
+        if isinstance(value, list):
+            view = self.items(layout, value, is_written)
+        else:
+            view = memoryview(self.allocate(layout, value, is_written, ""))
         finish = self.finish if self.written or self.finishes else None
-        return memoryview(data), tuple(self.kept), finish
+        return view, tuple(self.kept), finish
 
     def finish(self) -> None:
         """Write the fields back, after the call."""
@@ -113,10 +126,23 @@ class Packing:
 
     def allocate(self, layout: Layout, value: Any, is_written: bool, where: str) -> bytearray:
         data = bytearray(layout.size)
-        self.struct(data, 0, layout, value, where)
-        if is_written and isinstance(value, MutableMapping):
-            self.written.append((data, bytes(data), layout, value))
+        self.place(data, 0, layout, value, is_written, where)
         return data
+
+    def items(self, layout: Layout, values: list[Any], is_written: bool) -> memoryview:
+        """Return the bytes of an array of structs; the wrapper compares its extents."""
+        data = bytearray(layout.size * len(values))
+        for i, value in enumerate(values):
+            self.place(data, i * layout.size, layout, value, is_written, f"[{i}]")
+        return memoryview(data).cast("B", (len(values), layout.size))
+
+    def place(
+        self, data: bytearray, at: int, layout: Layout, value: Any, is_written: bool, where: str
+    ) -> None:
+        self.struct(data, at, layout, value, where)
+        if is_written and isinstance(value, MutableMapping):
+            view = memoryview(data)[at : at + layout.size]
+            self.written.append((view, bytes(view), layout, value))
 
     def struct(self, data: bytearray, start: int, layout: Layout, value: Any, where: str) -> None:
         value = value.item() if has_dtype(value) and value.size == 1 else value
@@ -136,7 +162,7 @@ class Packing:
         elif code.startswith("{"):
             self.struct(data, at, self.layouts[struct_name(code)], value, where)
         elif code in FORMATS or code in COMPLEX or code == "bf16":
-            _store_number(data, at, code, value, where)
+            store_number(data, at, code, value, where)
         else:
             struct.pack_into("=Q", data, at, self.address(code, value, where))
 
@@ -150,11 +176,7 @@ class Packing:
             self.kept.append(value)
             return _handle_address(self.function, code, value, where)
         if code == "str" and isinstance(value, str | bytes):
-            encoded = encoded_text(value, where)
-            if b"\0" in encoded:
-                text = f"field {where!r}: expected text without NUL, found {shown(value)}"
-                raise Refused(ValueError, text)
-            return self.keep(memoryview(encoded + b"\0"))
+            return self.keep(text_memory(code, value, where))
         if code[:1] in "*&" and code[1:2] == "{":
             return self.struct_address(code, value, where)
         if code[:1] not in "*&":
@@ -181,7 +203,7 @@ class Packing:
     # ---- After the call
 
     def write_back(
-        self, data: bytearray, before: bytes, layout: Layout, target: MutableMapping[str, Any]
+        self, data: memoryview, before: bytes, layout: Layout, target: MutableMapping[str, Any]
     ) -> None:
         after = bytes(data)  # CPython 3.11 crashes if it has no memory for a slice of a bytearray
         for field in layout.fields:
@@ -236,37 +258,6 @@ def update(target: MutableMapping[str, Any], name: str, found: Any) -> None:
         known[...] = found
     else:
         target[name] = found
-
-
-def halves(data: bytes) -> bytes:
-    """Extend a bfloat16 to a float32."""
-    return b"\0\0" + data if sys.byteorder == "little" else data + b"\0\0"
-
-
-def number_bytes(code: str, value: Any, where: str) -> bytes:
-    """Return the bytes of a number."""
-    data = bytearray(size_of(Layouts(), code))
-    _store_number(data, 0, code, value, where)
-    return bytes(data)
-
-
-def _store_number(data: bytearray, at: int, code: str, value: Any, where: str) -> None:
-    try:
-        if code == "bf16":
-            bits = struct.unpack("=I", struct.pack("=f", value))[0]
-            rounded = bits if value != value else bits + 0x7FFF + (bits >> 16 & 1)
-            struct.pack_into("=H", data, at, rounded >> 16 & 0xFFFF)
-        elif code in COMPLEX:
-            number = complex(value)
-            struct.pack_into("=" + COMPLEX[code], data, at, number.real, number.imag)
-        elif code == "bool" and value not in (0, 1):
-            raise ValueError(f"expected a bool, found {shown(value)}")
-        else:
-            struct.pack_into("=" + FORMATS[code], data, at, value)
-    except (struct.error, OverflowError, TypeError, ValueError):
-        text = f"field {where!r}: expected a value of type {code}, found {shown(value)}"
-        is_number = isinstance(value, int | float | complex)
-        raise Refused(OverflowError if is_number else TypeError, text) from None
 
 
 def _handle_address(function: Function, code: str, handle: Handle, where: str) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _FIRST_LINE = "packer-structs 1"
-_NO_LAYOUT = ("other ", "alias ")
+_NO_LAYOUT = ("other ", "alias ", "opaque ")
 _MOST_BYTES = 1 << 26
 _LINE = re.compile(r"(struct|union) ([^ ]+) (\d{1,15}) (\d{1,15})((?: [^ ]+)+)", re.ASCII)
 _MEMBER = re.compile(
@@ -68,8 +68,12 @@ class Types(dict[str, CType]):
             self[name].set_members(self.places(members), OWN_NAMES)
         for line in lines:
             key, name, *own = line.split(" ")
-            if key == "alias" and own[:1] and own[0] in self:
-                self.setdefault(name, self[own[0]])
+            if key == "opaque":
+                self[name] = CType(name, f"@{name}", "O", 0)
+            elif key == "alias" and own and own[0] in self:
+                pointed = self[own[0]].code
+                pointer = pointed if pointed[0] == "@" else f"*{pointed}"
+                self.setdefault(name, self.type(pointer) if own[1:] else self[own[0]])
 
     def places(self, members: list[Any]) -> dict[str, Any]:
         """Return the type and place of each member."""

@@ -22,7 +22,7 @@ def handle_with(function: Function, name: str, value: Any, where: str) -> Handle
     """Return a handle that owns a struct or union with these members, or with these bytes."""
     type_: CType = c_types(function).type(f"{{{name}}}")
     if type_.members is None:
-        raise Refused(TypeError, f"expected the layout of {name!r}, found none; export again")
+        raise Refused(TypeError, f"expected a handle {name!r} or None, found {shown(value)}")
     handle = handle_allocate(function, None, type_)
     view = memoryview(handle).cast("B")  # type: ignore[arg-type]
     if has_dtype(value) and value.dtype.names and value.size == 1:

@@ -138,6 +138,7 @@ int argument_by_code(struct call_frame *frame, Py_ssize_t index, PyObject *objec
     return argument_complex(frame, index, object);
   switch (param != NULL ? param->kind : CODE_PLAIN) {
     case CODE_STRINGS:
+      if (Py_IS_TYPE(object, &Handle_Type)) return argument_struct_pointer(frame, index, object);
       if (!PyTuple_Check(object) && !PyList_Check(object)) return 1;
       return argument_sequence(frame, index, object);
     case CODE_COMPLEX: return argument_complex(frame, index, object);

@@ -188,8 +188,8 @@ int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object
   if (find_closed(self) != NULL) return refuse_closed(frame, index, self);
   if (check_kind(frame, index, self) != 0) return -1;
   const struct param *param = callee_param(frame->callee, index);
-  if (param != NULL &&
-      (param->kind == CODE_STRUCT || (param->kind == CODE_POINTERS && self->kind != NULL)))
+  if (param != NULL && (param->kind == CODE_STRUCT || param->kind == CODE_STRINGS ||
+                        (param->kind == CODE_POINTERS && self->kind != NULL)))
     return argument_by_code(frame, index, object);
   if (param != NULL && strcmp(param->code, "fn") == 0 && handle_is_function(self))
     return argument_callable(frame, index, object);
@@ -299,7 +299,7 @@ static PyMethodDef handle_methods[] = {
     {"close", (PyCFunction)handle_close, METH_NOARGS,
      "close($self, /)\n--\n\nRelease the object now; later uses are errors."},
     {"array", (PyCFunction)handle_array, METH_O,
-     "array($self, count, /)\n--\n\nReturn `count` items, from the one that it points to on."},
+     "array($self, count, /)\n--\n\nReturn `count` items; None: the ones before a zero."},
     {"pointer", (PyCFunction)handle_pointer, METH_O,
      "pointer($self, name, /)\n--\n\nReturn what a pointer member points to, also char *."},
     {"__dir__", handle_dir, METH_NOARGS, NULL},

@@ -166,7 +166,7 @@ PyMappingMethods handle_mapping = {
 
 PyObject *handle_array(Handle *self, PyObject *argument) {
   CType *type = require_type(self);
-  PyObject *array = type != NULL ? call_members("array_type", "(OO)", type, argument) : NULL;
+  PyObject *array = type != NULL ? call_members("array_type", "(OOO)", self, type, argument) : NULL;
   if (array == NULL) return NULL;
   PyObject *made = handle_part(self, self->address, (CType *)array, self->is_const, 0);
   Py_DECREF(array);
