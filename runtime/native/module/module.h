@@ -4,8 +4,7 @@
  * other runtimes. Lifetimes: a function retains its module; a module retains its imports and the
  * owner of its payload, which keeps the library open. Nothing refers back, so there are no cycles,
  * and the last reference closes the file at once. */
-#ifndef DSO_PACKER_MODULE_MODULE_H
-#define DSO_PACKER_MODULE_MODULE_H
+#pragma once
 
 #include "abi/ending.h"
 #include "blob/reader.h"
@@ -111,5 +110,3 @@ typedef int (*module_loader)(struct reader *reader, struct span type_key, dso_mo
 /* Check that dso_options.devices of the module's load allow a device. Returns 0, or -1 with
  * DeviceError raised. */
 int device_check_allowed(const dso_module *module, DLDevice device);
-
-#endif
