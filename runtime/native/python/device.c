@@ -6,7 +6,6 @@
 
 #include "device/device_api.h"
 #include "python/exception.h"
-#include "python/call/function.h"
 #include "abi/raised.h"
 
 PyObject *device_new(DLDevice device) {

@@ -5,7 +5,6 @@
  * registered go to its loaders. */
 #include "python/parse_blob.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "abi/raised.h"
