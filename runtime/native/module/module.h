@@ -58,6 +58,14 @@ static inline void module_release(dso_module *self) {
   if (self != NULL) object_release(&self->object);
 }
 
+/* The end of a loader: give a module to the caller if `status` is 0, else release it. Returns the
+ * status. */
+static inline int module_give(dso_module *self, int status, dso_module **module) {
+  if (status == 0) *module = self;
+  else module_release(self);
+  return status;
+}
+
 /* Store the imports, and return their number. Valid as long as the module. */
 static inline size_t module_imports(const dso_module *self, dso_module *const **imports) {
   size_t count = __atomic_load_n(&self->num_imports, __ATOMIC_ACQUIRE);
