@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_malformed_blob_is_a_problem_that_hides_nothing_else(
         (f"{DATA} __tvm_dev_mblob[8] = {{0}};", "a blob of 0 bytes"),
         (f"{DATA} __tvm_dev_mblob[16] = {{9}};", "nbytes is 9, expected 8"),
         ("void __tvm_dev_mblob(void) {}", "is a function, expected data"),
-        ("char __tvm_dev_mblob[64];", "expected inside one PT_LOAD"),
+        ("char __tvm_dev_mblob[64];", "is not stored in the file"),
         ("char __tvm_dev_mblob[64] = {56};", "in a writable segment"),
         ('__asm__(".globl __tvm_dev_mblob\\n.data\\n__tvm_dev_mblob: .quad 1");', "has size 0"),
         (
@@ -57,7 +58,7 @@ def test_malformed_blob_is_a_problem_that_hides_nothing_else(
 def test_blob_symbol_that_a_load_refuses_is_a_problem(source, match, compile_library) -> None:
     """The message is the loader's."""
     path = compile_library(source)
-    with pytest.raises(PackerError):
+    with pytest.raises(PackerError, match=re.escape(match)):
         runtime.load(path)
     assert any(match in problem for problem in inspect_library(path).problems)
 
