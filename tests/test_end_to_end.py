@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from pathlib import Path
 
 import pytest
 
 import packer
 import runtime
 
-from .support.host_modules import ADD_DECLARED, device, host
+from .support.host_modules import device, host
 from .support.process import run_python
 
 PAGE = 4096
@@ -61,46 +60,6 @@ def test_entry_is_called_by_calling_the_module(tmp_path) -> None:
     assert loaded(40, 2) == 42
 
 
-def test_function_keeps_library_and_imports_alive(tmp_path) -> None:
-    """A function outlives its module; so does a view of a payload."""
-    root = host()
-    root.import_module(device(b"x" * 10_000))
-    path = packer.export_library(root, tmp_path / "lib.so")
-    add = runtime.load(path)["add"]
-    view = runtime.load(path).imported_modules[0].data
-    path.unlink()
-    assert add(1, 1) == 2
-    assert bytes(view) == b"x" * 10_000
-    assert add.owner.imported_modules[0].type_key == "cuda"
-
-
-def test_library_is_closed_when_nothing_is_left_of_it(tmp_path) -> None:
-    """The tree has no cycle: the collector need not run."""
-    path = packer.export_library(host(), tmp_path / "lib.so")
-    module = runtime.load(path)
-    add = module["add"]
-    assert str(path) in Path("/proc/self/maps").read_text()
-    del module
-    assert str(path) in Path("/proc/self/maps").read_text()
-    del add
-    assert str(path) not in Path("/proc/self/maps").read_text()
-
-
-def test_same_file_is_the_same_module_and_a_new_file_is_new_code(tmp_path) -> None:
-    """A rename over a loaded library gives new code under the old path; the old one lives on."""
-    path = packer.export_library(host(), tmp_path / "lib.so")
-    old = runtime.load(path)
-    assert runtime.load(path) is old
-    assert runtime.load(tmp_path / "." / "lib.so") is old
-    packer.export_library(
-        packer.CSourceModule("long add(long a, long b) { return a - b; }", functions=ADD_DECLARED),
-        path,
-    )
-    new = runtime.load(path)
-    assert new is not old
-    assert (old["add"](5, 3), new["add"](5, 3)) == (8, 2)
-
-
 def test_runtime_alone_loads_and_runs_a_packed_library(tmp_path) -> None:
     """Where packer, llvmlite, elftools, cffi, pycparser and numpy cannot be imported."""
     root = host()
@@ -142,21 +101,6 @@ def test_function_named_as_one_of_libc_is_the_librarys_own(name, tmp_path) -> No
     assert (loaded[name](41), loaded["use"](41)) == (42, 42)
 
 
-def test_same_input_gives_the_same_bytes(tmp_path) -> None:
-    """In another folder, with any embedder."""
-    for embed in ("c", "llvm", "segment"):
-        files = []
-        for folder in ("one", "another folder"):
-            (tmp_path / folder).mkdir(exist_ok=True)
-            root = host()
-            root.import_module(device())
-            path = packer.export_library(
-                root, tmp_path / folder / "lib.so", build=packer.Build(embed=embed)
-            )
-            files.append(path.read_bytes())
-        assert files[0] == files[1]
-
-
 def test_unknown_type_is_carried_through_the_manifest_and_explains_itself(tmp_path) -> None:
     """Known where it was made, carried where it is not, written again unchanged."""
     path = tmp_path / "lib.so"
@@ -176,32 +120,3 @@ def test_unknown_type_is_carried_through_the_manifest_and_explains_itself(tmp_pa
     assert bytes(own.payload) == (3).to_bytes(8, "little") + b"abc"
     with pytest.raises(runtime.LoaderNotFoundError, match="'test.own' has no loader here"):
         own.get_function("f")
-
-
-def test_unknown_type_without_a_manifest_is_refused(tmp_path, pack_blob) -> None:
-    """The end of its payload is unknown."""
-    key = b"test.unknown"
-    blob = (1).to_bytes(8, "little") + len(key).to_bytes(8, "little") + key
-    with pytest.raises(runtime.LoaderNotFoundError, match="'test.unknown' has no loader") as info:
-        runtime.load(pack_blob(blob))
-    assert info.value.type_key == "test.unknown"
-    assert "__tvm_dev_mblob at 0x8" in str(info.value)
-
-
-def test_const_loader_passes_constants_to_host_code_once(tmp_path) -> None:
-    """On the first look-up of a listed symbol its __init_ function gets the arrays."""
-    source = """
-    static const float *weights; static int inits;
-    void __init_dot(const float *w) { weights = w; inits++; }
-    float dot(const float *x) { return x[0] * weights[0] + x[1] * weights[1] + 1000 * inits; }
-    """
-    functions = {"__init_dot": "void(const float *w)", "dot": "float(const float *x)"}
-    import array
-
-    constants = runtime.ConstLoaderModule({"w": array.array("f", [3, 4])}, {"dot": ["w"]})
-    constants.import_module(packer.CSourceModule(source, functions=functions))
-    loaded = runtime.load(packer.export_library(constants, tmp_path / "lib.so"))
-    assert loaded.type_key == "const_loader"
-    for _ in range(2):
-        assert loaded["dot"](array.array("f", [1, 2])) == 1011
-    assert list(loaded.get_function("get_const_var_ndarray")()) == ["w"]

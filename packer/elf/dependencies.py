@@ -86,7 +86,8 @@ def _resolve(
                     pending.append((found, dynamic.linkage(), requester))
                     _note_glibc(result, name, dynamic)
             if asking == path:
-                result.direct[name] = _path_of(result._found[name])
+                direct = result._found[name]
+                result.direct[name] = None if direct is None else direct.image.path
         _compare_versions(result, os.path.basename(asking), wants)
     return result
 
@@ -121,10 +122,6 @@ def _read(path: str | None) -> Dynamic | None:
         return read_dynamic(path)
     except LibraryLoadError:
         return None
-
-
-def _path_of(dynamic: Dynamic | None) -> str | None:
-    return None if dynamic is None else dynamic.image.path
 
 
 def _requester_of_this_process() -> Requester | None:

@@ -68,13 +68,14 @@ class Image(ElfImage):
         """Return the bytes of a data symbol, which must be in a read-only segment."""
         where = f"{symbol.name} at {symbol.address:#x}"
         if symbol.type not in ("OBJECT", "NOTYPE"):
-            raise self.error(f"{where}: type {symbol.type}, expected data", "blob")
+            what = "a function, expected data" if symbol.type == "FUNC" else "not plain data"
+            raise self.error(f"{where}: is {what}", "blob")
         if symbol.size == 0:
-            raise self.error(f"{where}: size 0, expected data", "blob")
+            raise self.error(f"{where}: has size 0", "blob")
         data = self.at(symbol.address, symbol.size, symbol.name)
         load = self._load_at(symbol.address, symbol.size)
         if load is not None and load.flags & PF_W:
-            raise self.error(f"{where}: in a writable segment, expected a read-only one", "blob")
+            raise self.error(f"{where}: is in a writable segment, expected a read-only one", "blob")
         return data
 
     def error(self, what: str, reason: str = "malformed") -> LibraryLoadError:

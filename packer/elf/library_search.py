@@ -42,7 +42,8 @@ def find_library(name: str, requester: Requester) -> str | None:
     if "/" in name:
         path = _expanded(name, requester)
         return path if _is_usable(path) else None
-    folders = (*_rpaths(requester), *_environment(requester), *_runpaths(requester))
+    runpaths = _folders(requester.runpath, requester)
+    folders = (*_rpaths(requester), *_environment(requester), *runpaths)
     candidates = (os.path.join(folder, name) for folder in folders)
     cached = _cache().get(name, ())
     defaults = (os.path.join(folder, name) for folder in _default_folders())
@@ -67,10 +68,6 @@ def _rpaths(requester: Requester) -> Iterator[str]:
         if not parent.runpath:
             yield from _folders(parent.rpath, parent)
         parent = parent.parent
-
-
-def _runpaths(requester: Requester) -> Iterator[str]:
-    return _folders(requester.runpath, requester)
 
 
 def _environment(requester: Requester) -> Iterator[str]:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 COMPILED = C_LANGUAGES
-HOST_KINDS = (*COMPILED, "llvm", "static_library")
 # Which file gets a declaration that no LLVM file defines: first one whose compiler checks it.
 _RANK: dict[str, int] = {**dict.fromkeys(COMPILED, 0), "static_library": 1, "llvm": 2}
 _KIND_OF_SUFFIX = {
@@ -46,7 +45,7 @@ _OTHERS = (".h", ".hh", ".hpp", ".hxx", ".safetensors", ".so", ".tar", ".toml", 
 
 
 class Source(NamedTuple):
-    """One file of host code, and which of `HOST_KINDS` it is.
+    """One file of host code, and its kind: C, C++, CUDA, LLVM or a static library.
 
     `levels` has the file for each CPU level, if it is a library that comes per level.
     """

@@ -135,7 +135,7 @@ def load(
         if _is_asked(trust, weights) or _is_hardened():
             root = _open_verified(text, trust, weights)
         else:
-            root = _resident(name) or _open(name)
+            root = _resident(name) or _root_of(Library(name))
         if functions:
             _declare(root, functions)
         return root
@@ -273,10 +273,6 @@ def _resident(path: str | bytes) -> Module | None:
         return None  # opening it raises the error
     root = _roots.get((stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
     return with_key(root()) if root is not None else None
-
-
-def _open(path: str | bytes) -> Module:
-    return _root_of(Library(path))
 
 
 def _root_of(library: Library) -> Module:

@@ -54,7 +54,6 @@ def test_good_blob_is_written_back() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (blob(LIB, text("_import_tree") + u64(2**61)), "a count of 2305843009213693952"),
         (blob(LIB, text("_import_tree") + u64(2, 0)), "a count of 2 elements, expected at"),
         (blob(u64(0) + b"x"), "at 0x8: a key of 0 bytes, expected 1 to 255"),
         (blob(text("x" * 256)), "at 0x8: a key of 256 bytes, expected 1 to 255"),
@@ -66,7 +65,6 @@ def test_good_blob_is_written_back() -> None:
         (blob(LIB + b"payload!", tree([0, 0], [])), "a key of"),
         (blob(text("cuda") + u64(1)), "at 0x14: a length of 1 bytes, expected at most 0"),
         (blob(text("cuda") + u64(2**64 - 1)), "a length of 18446744073709551615 bytes"),
-        (blob(LIB, tree([0], [])), "at 0x14: 1 row pointers, expected 2"),
         (blob(tree([0], [])), "an import tree over no modules"),
         (blob(LIB, cuda(), tree([1, 1, 1], [1])), "row pointers from 1 to 1, expected from"),
         (blob(LIB, cuda(), tree([0, 1, 0], [])), "row pointers that fall"),
@@ -76,9 +74,6 @@ def test_good_blob_is_written_back() -> None:
         ),
         (blob(LIB, cuda(), tree([0, 1, 1], [2**31])), "child index 2147483648 out of range"),
         (blob(LIB, cuda(), tree([0, 1, 1], [2**63])), "child index 9223372036854775808 out"),
-        (blob(LIB, cuda(), tree([0, 1, 2], [1, 1])), "module 1 is on a cycle or below one"),
-        (blob(LIB, tree([0, 1], [0])), "module 0 is on a cycle or below one"),
-        (blob(LIB, tree([0, 0, 0], [])), "3 row pointers, expected 2"),
         (blob(LIB), "'_lib' without an '_import_tree', expected both"),
         (blob(LIB, tree([0, 0], []), tree([0, 0], [])), "a second '_import_tree'"),
     ],
@@ -96,16 +91,6 @@ def test_blob_cut_at_every_byte_is_refused() -> None:
     for size in range(len(GOOD)):
         with pytest.raises(runtime.BlobFormatError):
             parse(GOOD[:size])
-
-
-def test_excessive_length_allocates_nothing() -> None:
-    """A payload of 4 GiB in an 80 KB file costs no memory."""
-    data = blob(text("cuda") + u64(2**32)) + bytes(80_000)
-    tracemalloc.start()
-    with pytest.raises(runtime.BlobFormatError, match="a length of 4294967296 bytes"):
-        parse(data)
-    assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
@@ -132,8 +117,12 @@ def test_excessive_length_allocates_nothing() -> None:
             "tvm",
             "a count of 257 elements, expected at most 256",
         ),
+        (blob(text("cuda") + u64(2**32)), "tvm", "a length of 4294967296 bytes"),
     ],
-    ids=["row pointers", "child indices", "child indices, tvm-ffi", "arguments", "launch tags"],
+    ids=[
+        *("row pointers", "child indices", "child indices, tvm-ffi", "arguments", "launch tags"),
+        "payload of 4 GiB",
+    ],
 )
 def test_vector_beyond_all_trees_and_kernels_takes_no_memory(data, dialect, message) -> None:
     """The bytes for it are there: each number would take five times as much memory."""
@@ -265,21 +254,6 @@ def test_python_reads_no_payload_that_the_core_refuses(monkeypatch) -> None:
             parse(blob(text(key) + payload))
         with pytest.raises(runtime.BlobFormatError, match="payload at 0x"):
             find_loader(key)(runtime.Reader(payload, where="payload"))
-
-
-def test_loader_that_raises_is_named_with_its_place() -> None:
-    """An exception of a user's loader becomes ours, with the cause kept."""
-
-    @runtime.register_loader("test.raises")
-    def load(reader):
-        raise KeyError("oops")
-
-    with pytest.raises(
-        runtime.BlobFormatError, match="the loader of 'test.raises' raised KeyError"
-    ) as info:
-        parse(blob(text("test.raises"), tree([0, 0], [])))
-    assert isinstance(info.value.__cause__, KeyError)
-    assert info.value.offset == 8
 
 
 def test_device_code_may_be_any_buffer(tmp_path) -> None:

@@ -19,27 +19,13 @@ each_refusing_form = pytest.mark.parametrize(
 
 
 @each_form
-def test_standalone_device_module(form) -> None:
-    """Code, format and kernels are restored, in a separate module."""
-    module = device("add")
+def test_tree_of_device_modules_is_restored(form) -> None:
+    """Code, kernels and imports, in separate modules; a module of two importers is one again."""
+    bottom = device("bottom", type_key="opencl")
+    module = device("top", device("left", bottom), device("right", bottom, device("d")))
     back = form(module)
     assert back is not module
     assert shape(back) == shape(module)
-
-
-@each_form
-def test_four_nested_device_modules(form) -> None:
-    """The restored tree has the same structure and order of imports."""
-    leaves = device("c", type_key="opencl"), device("d", type_key="hip")
-    module = device("a", device("b", *leaves))
-    assert shape(form(module)) == shape(module)
-
-
-@each_form
-def test_shared_module_stays_shared(form) -> None:
-    """Both sides of a diamond import the same module afterwards."""
-    bottom = device("bottom")
-    back = form(device("top", device("left", bottom), device("right", bottom)))
     left, right = back.imported_modules
     assert left.imported_modules[0] is right.imported_modules[0]
 

@@ -12,7 +12,6 @@ import pytest
 import packer
 import runtime
 from runtime import registry
-from runtime._core import fail_allocation
 
 from ..support.mapped import is_mapped
 from ..support.process import run_python
@@ -135,15 +134,6 @@ def test_file_is_closed_with_the_last_reference(is_linked, has_root, tmp_path) -
         gc.enable()
 
 
-def test_an_import_keeps_the_file_open(tmp_path) -> None:
-    """Its payload is a view of the file."""
-    path = export(tmp_path / "lib.so", kernels())
-    (module,) = runtime.load(path).imported_modules
-    assert bytes(module.data) == b"// Function: f\n#line 1\nkernel"
-    del module
-    assert not is_mapped(path)
-
-
 def test_threads_make_the_modules_once(tmp_path) -> None:
     """All threads see the same imports."""
     model = runtime.load(export(tmp_path / "lib.so", *[kernels() for _ in range(50)]))
@@ -167,21 +157,3 @@ def test_import_that_is_added_first_follows_those_of_the_file(tmp_path) -> None:
     model = runtime.load(export(tmp_path / "lib.so", kernels()))
     model.import_module(runtime.ConstLoaderModule({}, {}))
     assert [module.type_key for module in model.imported_modules] == ["opencl", "const_loader"]
-
-
-def test_blob_without_memory_is_an_error_of_memory(tmp_path) -> None:
-    """Each allocation of the parser fails once; the next load succeeds."""
-    path = export(tmp_path / "lib.so", kernels(), runtime.ConstLoaderModule({"w": b"1234"}, {}))
-    for n in range(1, 200):
-        fail_allocation(n)
-        try:
-            model = runtime.load(path)
-        except (runtime.OutOfMemoryError, MemoryError, runtime.LibraryLoadError):
-            continue
-        finally:
-            waiting = fail_allocation(0)
-        del model
-        if waiting > 0:
-            break
-    assert waiting > 0
-    assert len(runtime.load(path).imported_modules) == 2

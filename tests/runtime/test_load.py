@@ -51,41 +51,6 @@ def test_root_without_imports_is_the_library(compile_library) -> None:
     assert (module.type_key, module.imported_modules) == ("library", [])
 
 
-@pytest.mark.parametrize("size", [1, 7])
-def test_blob_symbol_too_short_for_its_header_is_refused(size, compile_library) -> None:
-    """A symbol of fewer than 8 bytes is refused."""
-    with pytest.raises(
-        runtime.BlobFormatError, match=f"a symbol of {size} bytes, expected at least"
-    ):
-        runtime.load(compile_library(data_symbol("__tvm_dev_mblob", bytes(size))))
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        (data_symbol("__tvm_dev_mblob", EMPTY, ""), "writable"),
-        ("char __tvm_dev_mblob[16];", "__tvm_dev_mblob"),
-        ("void __tvm_dev_mblob(void) {}", "function"),
-    ],
-    ids=["writable", "bss", "function"],
-)
-def test_blob_symbol_that_is_not_constant_data_is_refused(source, message, compile_library) -> None:
-    """The bytes must be in a read-only, file-backed part of this file."""
-    with pytest.raises(runtime.LibraryLoadError, match=message) as info:
-        runtime.load(compile_library(source))
-    assert info.value.reason == "blob"
-    assert info.value.path is not None
-
-
-def test_both_blob_symbols_are_refused(compile_library) -> None:
-    """A library is of one dialect."""
-    source = data_symbol("__tvm_dev_mblob", EMPTY) + data_symbol("__tvm_ffi__library_bin", EMPTY)
-    with pytest.raises(
-        runtime.LibraryLoadError, match="both __tvm_dev_mblob and __tvm_ffi__library_bin"
-    ):
-        runtime.load(compile_library(source))
-
-
 def test_blob_of_a_dependency_is_not_taken(compile_library) -> None:
     """The symbol must be defined by this very file."""
     inner = compile_library(data_symbol("__tvm_dev_mblob", EMPTY + b"!"))
@@ -113,26 +78,6 @@ def test_bare_name_means_the_current_directory(compile_library, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     with pytest.raises(runtime.LibraryLoadError, match="No such file"):
         runtime.load("libc.so.6")
-
-
-@pytest.mark.parametrize("name", ["", ".", "..", "/", "no/such/file", "/dev/zero", "/dev/null"])
-def test_path_that_is_not_a_file_is_a_clear_error(name, tmp_path, monkeypatch) -> None:
-    """A load of such a file neither blocks nor reads."""
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(runtime.LibraryLoadError) as info:
-        runtime.load(name)
-    assert info.value.reason in ("io", "not-a-file")
-
-
-@pytest.mark.parametrize(
-    "name", ["sp ace.so", "new\nline.so", 'qu"o$(te).so', "üñí 文.so", b"\xff\xfe.so", "-x", "@x"]
-)
-def test_strange_file_names_work(name, compile_library, tmp_path) -> None:
-    """Any name is accepted."""
-    source = compile_library("int z;").read_bytes()
-    path = os.path.join(os.fsencode(tmp_path), os.fsencode(name))
-    Path(os.fsdecode(path)).write_bytes(source)
-    assert runtime.load(path).type_key == "library"
 
 
 @pytest.mark.parametrize("name", ["$LIB", "${ORIGIN}", "a$PLATFORM.b", "${LIB}/$ORIGIN"])

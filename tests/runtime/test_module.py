@@ -64,16 +64,20 @@ def test_function_of_host_code_is_called_after_an_export() -> None:
         host["f"]
 
 
-def test_name_in_another_case_is_near() -> None:
-    """Names are offered even if few letters are equal."""
-    with pytest.raises(runtime.FunctionNotFoundError, match="near names: 'GEMM'$"):
-        Named("m", ["GEMM", "other"])["gemm"]
-
-
-def test_names_that_are_left_out_are_counted() -> None:
-    """If no name is similar, the message shows the first twenty, and counts the rest."""
-    with pytest.raises(runtime.FunctionNotFoundError, match=r"'f00', .*'f19' and 5 more$"):
-        Named("m", [f"f{i:02}" for i in range(25)])["something"]
+@pytest.mark.parametrize(
+    ("names", "name", "match"),
+    [
+        (["convolve", "threshold"], "convolv", "near names: 'convolve'$"),
+        (["GEMM", "other"], "gemm", "near names: 'GEMM'$"),
+        ([f"f{i:02}" for i in range(25)], "something", r"'f00', .*'f19' and 5 more$"),
+    ],
+)
+def test_missing_function_names_others(names, name, match) -> None:
+    """Similar ones, in any case of letters; if there is none, the first twenty and a count."""
+    with pytest.raises(runtime.FunctionNotFoundError, match=match) as info:
+        Named("m", names)[name]
+    assert (info.value.name, info.value.module) == (name, "test.named")
+    assert isinstance(info.value, AttributeError)
 
 
 def test_lookup_finds_own_function_before_imported_one() -> None:
@@ -101,15 +105,6 @@ def test_get_function_alone_does_not_ask_imports() -> None:
     assert root.implements_function("f", query_imports=True)
     with pytest.raises(runtime.FunctionNotFoundError, match="<Named 'test.named'> has no function"):
         root.get_function("f")
-
-
-def test_missing_function_names_near_ones() -> None:
-    """The message lists similar names."""
-    root = Named("root", ["convolve", "threshold"])
-    with pytest.raises(runtime.FunctionNotFoundError, match="near names: 'convolve'") as info:
-        root["convolv"]
-    assert (info.value.name, info.value.module) == ("convolv", "test.named")
-    assert isinstance(info.value, AttributeError)
 
 
 def test_cached_lookup_is_dropped_when_a_tree_changes() -> None:

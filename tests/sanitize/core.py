@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -31,6 +32,10 @@ def build_packages(folder: Path, *options: str) -> dict[str, str]:
     ignored = shutil.ignore_patterns("*.so", "__pycache__")
     shutil.copytree(ROOT / "runtime/runtime", folder / "runtime", ignore=ignored)
     shutil.copytree(ROOT / "runtime/include", folder / "runtime/include", dirs_exist_ok=True)
+    # Programs of tests are linked with the installed libdso.
+    installed = importlib.util.find_spec("runtime")
+    assert installed is not None and installed.origin is not None
+    shutil.copytree(Path(installed.origin).parent / "lib", folder / "runtime/lib")
     (folder / "packer").symlink_to(ROOT / "packer")
     output = folder / "runtime" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
     flags = ("-shared", "-fPIC", "-fvisibility=hidden", f"-I{sysconfig.get_path('include')}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runtime.error import PackerError
 from runtime.modules.const_loader import ConstLoaderModule
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .names import Names
 
     Chunks = Sequence[bytes | memoryview]
-    Maker = Callable[["_Request"], "Part"]
+    Maker = Callable[["_Request", Any], "Part"]
 
 _PIECE = 1 << 20
 # The suffix of a kernel's file, for modules with a source for each kernel.
@@ -89,13 +89,10 @@ def part_of(module: Module, type_key: str, payload: memoryview, name: str, names
 
 def _made(request: _Request) -> Part:
     """Return the files and keys of a module; nothing for a name that TOML cannot have."""
-    make = _maker(request.module)
-    part = make(request) if make is not None else Part()
+    module, part = request.module, Part()
+    if make := next((make for cls, make in _MAKERS.items() if isinstance(module, cls)), None):
+        part = make(request, module)
     return Part() if _SURROGATE.search("\n".join([*part.keys, *part.tables])) else part
-
-
-def _maker(module: Module) -> Maker | None:
-    return next((make for cls, make in _MAKERS.items() if isinstance(module, cls)), None)
 
 
 def _is_written_as(module: Module, payload: memoryview) -> bool:
@@ -127,9 +124,7 @@ def _safetensors(request: _Request) -> Part:
     return Part({file: [unpadded(request.payload)]}, keys)
 
 
-def _device(request: _Request) -> Part:
-    module = request.module
-    assert isinstance(module, DeviceModule)
+def _device(request: _Request, module: DeviceModule) -> Part:
     if not isinstance(module.data, memoryview):
         return _device_of_kernels(request, module, module.data)
     file = request.file(suffix=module.fmt or "bin")
@@ -169,9 +164,7 @@ def _kernel(info: FunctionInfo) -> str:
     return f"{{ arg_types = {types}, launch_param_tags = {tags} }}"
 
 
-def _const_loader(request: _Request) -> Part:
-    module = request.module
-    assert isinstance(module, ConstLoaderModule)
+def _const_loader(request: _Request, module: ConstLoaderModule) -> Part:
     arrays = {name: dump_npy(array) for name, array in module.const_vars.items()}
     if all(array is not None for array in arrays.values()):
         return _const_loader_of_npy(request, module, {n: a for n, a in arrays.items() if a})
@@ -192,9 +185,7 @@ def _const_loader_of_npy(
     return Part({names[n]: a for n, a in arrays.items()}, ['kind = "const_loader"'], tables)
 
 
-def _factory(request: _Request) -> Part:
-    module = request.module
-    assert isinstance(module, AotExecutorFactory)
+def _factory(request: _Request, module: AotExecutorFactory) -> Part:
     file, files = _params(request, module.params)
     arguments = f"runtime.load_param_dict(read({file!r})), {module.module_name!r}"
     if isinstance(module, GraphExecutorFactory):
@@ -222,42 +213,34 @@ def _params(request: _Request, arrays: Mapping[str, Tensor]) -> tuple[str, dict[
     return file, {file: chunks}
 
 
-def _json_runtime(request: _Request) -> Part:
-    module = request.module
-    assert isinstance(module, JSONRuntimeModule)
+def _json_runtime(request: _Request, module: JSONRuntimeModule) -> Part:
     file = request.file(suffix="json")
     values = f"{module.type_key!r}, {module.symbol!r}, read({file!r}).decode()"
     expression = f"runtime.JSONRuntimeModule({values}, {list(module.const_names)!r})"
     return Part({file: [module.graph_json.encode()]}, expression=expression)
 
 
-def _metadata(request: _Request) -> Part:
+def _metadata(_request: _Request, _module: MetadataModule) -> Part:
     return Part(expression="runtime.modules.MetadataModule()")
 
 
-def _source(request: _Request) -> Part:
+def _source(request: _Request, module: CarriedSourceModule) -> Part:
     """An export would compile carried host code, so it is recreated from its payload."""
-    module = request.module
-    assert isinstance(module, CarriedSourceModule)
     return Part({request.file(suffix=module.fmt): [module.code.encode()]})
 
 
-def _static_library(request: _Request) -> Part:
-    module = request.module
-    assert isinstance(module, CarriedStaticLibraryModule)
+def _static_library(request: _Request, module: CarriedStaticLibraryModule) -> Part:
     is_archive = bytes(module.data[:8]) in (MAGIC, THIN_MAGIC)
     return Part({request.file(suffix="a" if is_archive else "o"): [module.data]})
 
 
-def _shared_library(request: _Request) -> Part:
-    module = request.module
-    assert isinstance(module, CarriedSharedLibraryModule)
+def _shared_library(request: _Request, module: CarriedSharedLibraryModule) -> Part:
     file = request.file(suffix="so")
     expression = f"runtime.modules.CarriedSharedLibraryModule(read({file!r}))"
     return Part({file: [module.data]}, expression=expression)
 
 
-def _encrypted(request: _Request) -> Part:
+def _encrypted(_request: _Request, _module: EncryptedModule) -> Part:
     """Keep the bytes: they can be decrypted at the same place of a blob only."""
     text = "# It is encrypted, and was not decrypted: export again from its sources."
     return Part(tables=[text])

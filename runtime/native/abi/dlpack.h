@@ -1,6 +1,5 @@
 /* DLPack's managed tensors, around the DLTensor of dso_abi.h (dlpack.h, versions 0.x and 1.x). */
-#ifndef DSO_PACKER_ABI_DLPACK_H
-#define DSO_PACKER_ABI_DLPACK_H
+#pragma once
 
 #include "dso_abi.h"
 
@@ -32,5 +31,3 @@ static inline int dlpack_is_padded(const DLManagedTensorVersioned *managed) {
 }
 #define DLPACK_PADDED_TEXT \
   "expected packed elements of less than a byte, found padded ones; pack them"
-
-#endif

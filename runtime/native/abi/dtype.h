@@ -1,6 +1,5 @@
 /* DLDataType, the struct module's format characters, and sizes in bytes. */
-#ifndef DSO_PACKER_ABI_DTYPE_H
-#define DSO_PACKER_ABI_DTYPE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -44,5 +43,3 @@ static inline int dtype_shares_bytes(DLDataType dtype) { return dtype_packed_bit
  * dtype has no bits, an extent is negative, or the product of the other extents exceeds the address
  * space, even if one extent is 0. */
 int dtype_nbytes(DLDataType dtype, int64_t ndim, const int64_t *dims, size_t *nbytes);
-
-#endif

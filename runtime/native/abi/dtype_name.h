@@ -1,6 +1,5 @@
 /* Names of data types: "float32", "int8x4", "bool" (runtime/tensors/dtype.py). */
-#ifndef DSO_PACKER_ABI_DTYPE_NAME_H
-#define DSO_PACKER_ABI_DTYPE_NAME_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@ int dtype_from_name(const char *name, size_t nbytes, DLDataType *dtype);
 
 /* Write the name of a data type, with a NUL after it. */
 const char *dtype_name(DLDataType dtype, char name[DTYPE_NAME_SIZE]);
-
-#endif

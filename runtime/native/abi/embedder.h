@@ -3,8 +3,7 @@
  * The core never calls Python. The embedding program (python/embedder.c in the extension module, a test
  * driver) fills in this table before it opens the first library. The defaults serve a program that
  * has no modules to search, no lock to release and no signals to handle. */
-#ifndef DSO_PACKER_ABI_EMBEDDER_H
-#define DSO_PACKER_ABI_EMBEDDER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -48,5 +47,3 @@ struct embedder {
 };
 
 extern struct embedder embedder;
-
-#endif

@@ -1,6 +1,5 @@
 /* Freeing nested objects without recursion. */
-#ifndef DSO_PACKER_ABI_ENDING_H
-#define DSO_PACKER_ABI_ENDING_H
+#pragma once
 
 /* Objects can be nested to any depth, so freeing them must not recurse. If an object must be freed
  * while another one is being freed in the same thread, it waits in a list until that has ended. */
@@ -9,5 +8,3 @@ struct ending {
   void (*end)(struct ending *self);
 };
 void end_in_turn(struct ending *self, void (*end)(struct ending *self));
-
-#endif

@@ -1,6 +1,5 @@
 /* Waiting for a word of memory to change: a short spin, then sleep. */
-#ifndef DSO_PACKER_ABI_FUTEX_H
-#define DSO_PACKER_ABI_FUTEX_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ void futex_wait(const _Atomic uint32_t *word, uint32_t value);
 
 /* Wake up to `count` threads that sleep on the word, whose memory may already be freed. */
 void futex_wake(const _Atomic uint32_t *word, int count);
-
-#endif

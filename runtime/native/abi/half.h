@@ -1,6 +1,5 @@
 /* IEEE 754 binary16. */
-#ifndef DSO_PACKER_ABI_HALF_H
-#define DSO_PACKER_ABI_HALF_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ static inline double half_value(uint16_t half) {
   }
   return half >> 15 ? -(double)magnitude : (double)magnitude;
 }
-
-#endif

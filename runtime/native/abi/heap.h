@@ -1,7 +1,6 @@
 /* Heap memory of the core. Every block is allocated here, so that a test can make any allocation
  * fail. Blocks are freed by free(). python/ uses PyMem_* where it holds the GIL. */
-#ifndef DSO_PACKER_ABI_HEAP_H
-#define DSO_PACKER_ABI_HEAP_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ extern const char HEAP_NO_MEMORY[];
  * succeed. Return how many allocations remained before the previously requested failure, 0 if it
  * has happened. */
 long heap_fail_at(long n);
-
-#endif

@@ -1,6 +1,5 @@
 /* TVM FFI heap objects: references and allocation. */
-#ifndef DSO_PACKER_ABI_OBJECT_H
-#define DSO_PACKER_ABI_OBJECT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -56,5 +55,3 @@ dso_object *object_new_string(int32_t type_index, const char *data, size_t nbyte
 /* Store a str or bytes value that owns a copy of `data`. TVM FFI stores strings of up to 7 bytes in
  * the value itself. Return 0, or -1 without memory. */
 int object_make_string(dso_any *value, int is_str, const char *data, size_t nbytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* Bytes of a library that must be verified before they are read: they are mapped from a file that
  * other processes may write. */
-#ifndef DSO_PACKER_ABI_PROOF_H
-#define DSO_PACKER_ABI_PROOF_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@ struct proof {
    * the program that verifies. */
   int (*prove)(struct proof *self, const uint8_t *bytes, size_t nbytes, int is_copied);
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* The error slot, one per thread, where a called function stores its error. */
-#ifndef DSO_PACKER_ABI_RAISED_H
-#define DSO_PACKER_ABI_RAISED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ int raised_take(uint64_t count, char **kind, const char **message);
 /* Borrow the error without taking it. Both strings are valid until the slot changes. Return 1, or 0
  * if there is none. */
 int raised_look(const char **kind, const char **message);
-
-#endif

@@ -1,6 +1,5 @@
 /* The segment of a loaded image that contains an address. */
-#ifndef DSO_PACKER_ABI_SEGMENT_H
-#define DSO_PACKER_ABI_SEGMENT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ struct segment_part segment_part_from(const void *address);
 /* Let the system take back the pages within these bytes, if they are of an image and read-only: they are
  * read from the file again if they are used again. */
 void segment_give_back(const void *address, size_t nbytes);
-
-#endif

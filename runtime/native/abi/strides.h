@@ -1,8 +1,7 @@
 /* The strides of compact tensors: row-major, without gaps.
  *
  * Products are unsigned: for an invalid shape they may wrap, which is defined behaviour. */
-#ifndef DSO_PACKER_ABI_STRIDES_H
-#define DSO_PACKER_ABI_STRIDES_H
+#pragma once
 
 #include "dso_abi.h"
 
@@ -30,5 +29,3 @@ static inline int tensor_is_compact(const DLTensor *tensor) {
     if (tensor->shape[i] == 0) return 1;
   return 0;
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A text begins as {0}. Its functions do nothing after memory was exhausted; text_of is then a
  * constant. */
-#ifndef DSO_PACKER_ABI_TEXT_H
-#define DSO_PACKER_ABI_TEXT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -43,5 +42,3 @@ void text_shown_bytes(struct text *self, const char *data, size_t nbytes);
 /* The same of a text of JSON, where half a surrogate pair has three bytes (scan/json.h). */
 void text_repr_json(struct text *self, const char *data, size_t nbytes);
 void text_shown_json(struct text *self, const char *data, size_t nbytes);
-
-#endif

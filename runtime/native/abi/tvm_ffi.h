@@ -1,6 +1,5 @@
 /* A real libtvm_ffi in the same process, if there is one: its look-ups, error slot and streams. */
-#ifndef DSO_PACKER_ABI_TVM_FFI_H
-#define DSO_PACKER_ABI_TVM_FFI_H
+#pragma once
 
 #include "dso_abi.h"
 
@@ -32,5 +31,3 @@ typedef struct {
 static inline const tvm_ffi_error_cell *tvm_ffi_error(const dso_object *error) {
   return (const tvm_ffi_error_cell *)(error + 1);
 }
-
-#endif

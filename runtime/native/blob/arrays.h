@@ -1,6 +1,5 @@
 /* Named arrays: NDArrays of payloads, and params dict files. Their data is not copied. */
-#ifndef DSO_PACKER_BLOB_ARRAYS_H
-#define DSO_PACKER_BLOB_ARRAYS_H
+#pragma once
 
 #include "blob/reader.h"
 #include "device/tensor_object.h"
@@ -37,5 +36,3 @@ int named_arrays_read_params(const void *bytes, size_t nbytes, dso_object *owner
                              struct named_arrays *arrays);
 
 void named_arrays_clear(struct named_arrays *arrays);
-
-#endif

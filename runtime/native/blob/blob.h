@@ -2,8 +2,7 @@
  *
  * runtime/blob.py is the same in Python; both accept the same bytes, and refuse others with the
  * same text. */
-#ifndef DSO_PACKER_BLOB_BLOB_H
-#define DSO_PACKER_BLOB_BLOB_H
+#pragma once
 
 #include "blob/reader.h"
 
@@ -61,5 +60,3 @@ int blob_check_structure(const struct reader *reader, const struct blob *blob, u
  * imports all. Returns 0, the first nonzero value, or -1 with OutOfMemoryError raised. */
 int blob_visit_imports(const struct blob *blob,
                        int (*link)(void *context, size_t parent, size_t child), void *context);
-
-#endif

@@ -1,6 +1,5 @@
 /* Products beyond 64 bits, for messages. */
-#ifndef DSO_PACKER_BLOB_DECIMAL_H
-#define DSO_PACKER_BLOB_DECIMAL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ struct decimal {
 struct decimal decimal_of(uint32_t number); /* less than 10^9 */
 void decimal_multiply(struct decimal *self, uint64_t factor);
 void decimal_show(const struct decimal *self, struct text *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* The import tree of a blob: CSR arrays over its modules, root 0; checked before they are used. */
-#ifndef DSO_PACKER_BLOB_IMPORT_TREE_H
-#define DSO_PACKER_BLOB_IMPORT_TREE_H
+#pragma once
 
 #include "blob/blob.h"
 
@@ -13,5 +12,3 @@ int tree_read(struct reader *reader, struct blob *blob);
 /* Refuse arrays that are not a tree of `num_nodes` modules with root 0. `at` is the offset of the
  * _import_tree entry, for messages. */
 int tree_check(const struct reader *reader, const struct blob *blob, size_t num_nodes, size_t at);
-
-#endif

@@ -1,6 +1,5 @@
 /* Keys of the entries of a blob. */
-#ifndef DSO_PACKER_BLOB_KEY_H
-#define DSO_PACKER_BLOB_KEY_H
+#pragma once
 
 #include "blob/reader.h"
 
@@ -15,5 +14,3 @@ int key_is(struct span key, const char *text);
 
 /* Read the key of an entry. Returns 0, or -1 with the error raised. */
 int key_read(struct reader *reader, struct span *key);
-
-#endif

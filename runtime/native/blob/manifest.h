@@ -1,8 +1,7 @@
 /* The manifest of a library: the places of the entries of its blob (runtime/serial/manifest.py).
  *
  * It is used to skip payloads whose type key has no loader. */
-#ifndef DSO_PACKER_BLOB_MANIFEST_H
-#define DSO_PACKER_BLOB_MANIFEST_H
+#pragma once
 
 #include "blob/reader.h"
 #include "scan/json.h"
@@ -28,5 +27,3 @@ void manifest_clear(struct manifest *self);
  * BlobFormatError if the manifest does not list the entry, or lists a wrong length. */
 int manifest_skip(const struct manifest *self, struct reader *reader, struct span key, size_t start,
                   struct span *payload);
-
-#endif

@@ -1,6 +1,5 @@
 /* Names of a payload, sorted: for look-ups, and to find a name that occurs twice. */
-#ifndef DSO_PACKER_BLOB_NAME_ORDER_H
-#define DSO_PACKER_BLOB_NAME_ORDER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ size_t name_order_find(const struct name_order *order, const char *text, size_t 
 
 /* The first place of a name that an earlier place has, or NO_NAME. */
 size_t name_order_repeated(const struct name_order *order);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * All are little-endian and not padded (TVM, dmlc::Stream): a string is a u64 length and the bytes,
  * a vector is a u64 count and the elements. python/reader.c is this reader for Python. */
-#ifndef DSO_PACKER_BLOB_READER_H
-#define DSO_PACKER_BLOB_READER_H
+#pragma once
 
 #include "abi/object.h"
 #include "abi/proof.h"
@@ -68,5 +67,3 @@ int reader_ends_entry(const struct reader *self);
 /* A copy with a NUL after it; the text may contain others, as in Python. NULL with OutOfMemoryError
  * raised. Freed by free(). */
 char *span_copy(struct span text);
-
-#endif

@@ -1,5 +1,4 @@
 /* The structure of a blob: a text without its payloads, of which a library stores the CRC-32. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* vector<string> of a payload. */
-#ifndef DSO_PACKER_BLOB_TEXTS_H
-#define DSO_PACKER_BLOB_TEXTS_H
+#pragma once
 
 #include "blob/reader.h"
 
@@ -17,5 +16,3 @@ int texts_read(struct reader *reader, struct texts *texts);
 int texts_skip(struct reader *reader);
 
 void texts_clear(struct texts *texts);
-
-#endif

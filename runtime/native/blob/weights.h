@@ -2,8 +2,7 @@
  *
  * A load only scans the header, for the length of the file. The header is parsed and checked at the
  * first use of the tensors. */
-#ifndef DSO_PACKER_BLOB_WEIGHTS_H
-#define DSO_PACKER_BLOB_WEIGHTS_H
+#pragma once
 
 #include "blob/reader.h"
 #include "scan/json.h"
@@ -45,5 +44,3 @@ struct weights *weights_read_header(const struct reader *reader, struct span hea
 
 /* The key of texts by name in a header. */
 extern const char weights_metadata_key[];
-
-#endif

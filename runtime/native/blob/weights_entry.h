@@ -1,6 +1,5 @@
 /* One tensor in the header of a safetensors file. */
-#ifndef DSO_PACKER_BLOB_WEIGHTS_ENTRY_H
-#define DSO_PACKER_BLOB_WEIGHTS_ENTRY_H
+#pragma once
 
 #include "abi/text.h"
 #include "blob/weights.h"
@@ -23,5 +22,3 @@ int weights_entry_read(const struct json *key, int64_t *dims, struct weight *wei
 
 /* Begin an error: "tensor <name>: <key>, expected ". */
 void weights_entry_wrong(struct text *error, struct span name, const char *key);
-
-#endif

@@ -1,6 +1,5 @@
 /* The memory of tensors on the CPU: of the C library, or of the program's own allocator. */
-#ifndef DSO_PACKER_DEVICE_CPU_MEMORY_H
-#define DSO_PACKER_DEVICE_CPU_MEMORY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ int cpu_memory_is_of_program(void);
 /* `alignment` is a power of two. NULL without memory. */
 void *cpu_memory_new(size_t nbytes, size_t alignment);
 void cpu_memory_free(void *data);
-
-#endif

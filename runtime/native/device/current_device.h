@@ -1,6 +1,5 @@
 /* The device that host code selected for its thread by __tvm_set_device. */
-#ifndef DSO_PACKER_DEVICE_CURRENT_DEVICE_H
-#define DSO_PACKER_DEVICE_CURRENT_DEVICE_H
+#pragma once
 
 #include "dso_abi.h"
 
@@ -10,5 +9,3 @@ DLDevice current_device(int device_type);
 /* Make it the thread's current device of its type. Types that DLPack does not define are
  * ignored. */
 void set_current_device(DLDevice device);
-
-#endif

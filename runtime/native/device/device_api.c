@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "abi/dlpack.h"
 #include "abi/heap.h"
 #include "abi/raised.h"
 

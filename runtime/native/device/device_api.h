@@ -2,8 +2,7 @@
  *
  * Every function returns 0, or -1 with a DeviceError raised (raised.h) whose text contains the
  * device, the driver's code and a remedy. A driver is opened by the first call that needs it. */
-#ifndef DSO_PACKER_DEVICE_DEVICE_API_H
-#define DSO_PACKER_DEVICE_DEVICE_API_H
+#pragma once
 
 #include <stddef.h>
 
@@ -48,5 +47,3 @@ int device_error(DLDevice device, int code, const char *format, ...)
 
 /* A new device kind is one file and its row in device_api.c. */
 extern const struct device_api cpu_device_api, cuda_device_api, opencl_device_api;
-
-#endif

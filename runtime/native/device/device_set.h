@@ -1,7 +1,6 @@
 /* `__tvm_set_device`: host code that TVM generated calls this function before it launches a
  * kernel. */
-#ifndef DSO_PACKER_DEVICE_DEVICE_SET_H
-#define DSO_PACKER_DEVICE_DEVICE_SET_H
+#pragma once
 
 #include "abi/object.h"
 
@@ -11,5 +10,3 @@ int device_set(DLDevice device);
 
 /* The same as a static Function object, which takes two ints: device_type and device_id. */
 extern dso_function_object device_set_function;
-
-#endif

@@ -1,6 +1,5 @@
 /* A driver's shared library, opened at its first use, and the table of its functions. */
-#ifndef DSO_PACKER_DEVICE_DRIVER_LIBRARY_H
-#define DSO_PACKER_DEVICE_DRIVER_LIBRARY_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,5 +28,3 @@ int driver_library_open(struct driver_library *library, const char **wrong);
 static inline int driver_library_is_open(struct driver_library *library) {
   return atomic_load_explicit(&library->is_open, memory_order_acquire);
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A kernel is a Function object (TVM FFI). Its caller, Python or host code, passes the kernel's
  * arguments, followed by one integer per launch tag. A driver is a table of functions. */
-#ifndef DSO_PACKER_DEVICE_KERNEL_H
-#define DSO_PACKER_DEVICE_KERNEL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -152,5 +151,3 @@ int kernel_device_error(const struct kernel *kernel, int device_id, const char *
     __attribute__((format(printf, 3, 4)));
 
 extern const struct kernel_driver opencl_kernel_driver, cuda_kernel_driver;
-
-#endif

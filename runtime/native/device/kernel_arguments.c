@@ -1,6 +1,5 @@
 /* Checking the arguments of a kernel call against its signature, and packing them for the
  * driver. */
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* Tensor objects of the core. Their data is memory of a device, a view of memory that another
  * object owns, or a tensor received by DLPack. */
-#ifndef DSO_PACKER_DEVICE_TENSOR_OBJECT_H
-#define DSO_PACKER_DEVICE_TENSOR_OBJECT_H
+#pragma once
 
 #include "abi/dlpack.h"
 #include "abi/object.h"
@@ -58,5 +57,3 @@ dso_object *tensor_object_adopt(const DLTensor *tensor, void *managed, void (*de
  * The copy is complete on return. On the CPU both tensors may overlap, and may have strides if
  * their elements share no bytes. Returns 0, or -1 with an error raised. */
 int tensor_copy(const DLTensor *to, const DLTensor *from);
-
-#endif

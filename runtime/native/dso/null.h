@@ -1,6 +1,5 @@
 /* Pointers that callers must not leave out: usually the result of a load that failed. */
-#ifndef DSO_PACKER_DSO_NULL_H
-#define DSO_PACKER_DSO_NULL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@ static inline int is_null(const void *pointer, const char *function, const char 
   return pointer == NULL &&
          raised_format("TypeError", "%s: expected %s, found NULL", function, what) != 0;
 }
-
-#endif

@@ -9,8 +9,7 @@
  * addresses below 2^47, 64 GiB of memory beyond the file's size, 65,536 functions for the loader to
  * call, 16 MiB of thread-local variables. It reads the first 4,096 section headers. Not checked:
  * machine code, data, and the libraries that the object needs. */
-#ifndef DSO_PACKER_ELF_ELF_H
-#define DSO_PACKER_ELF_ELF_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -107,5 +106,3 @@ int elf_is_variable(const struct elf_image *image, uint64_t vaddr, uint64_t nbyt
 /* Return the segment whose file bytes contain [vaddr, vaddr + nbytes), or NULL. */
 const struct elf_segment *elf_segment_of(const struct elf_image *image, uint64_t vaddr,
                                          uint64_t nbytes);
-
-#endif

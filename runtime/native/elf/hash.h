@@ -1,6 +1,5 @@
 /* The layout of the GNU hash table, and the two hash functions. */
-#ifndef DSO_PACKER_ELF_HASH_H
-#define DSO_PACKER_ELF_HASH_H
+#pragma once
 
 #include "elf/reader.h"
 
@@ -41,5 +40,3 @@ static inline uint32_t elf_sysv_hash_of(const char *name) {
   }
   return hash;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * <elf.h> is not used: some systems lack it. Tables in a hostile file may be unaligned, so copy an
  * entry out of the file (memcpy) before reading it. Only little-endian files on little-endian
  * machines are supported. */
-#ifndef DSO_PACKER_ELF_LAYOUT_H
-#define DSO_PACKER_ELF_LAYOUT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -182,5 +181,3 @@ enum {
   DT_FILTER = 0x7fffffff,
 };
 enum { DF_TEXTREL = 4, DF_1_PIE = 0x08000000 };
-
-#endif

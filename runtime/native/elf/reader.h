@@ -2,8 +2,7 @@
  *
  * The parts run in the order of their prototypes; each relies on what the earlier parts checked.
  * All return 0, or -1 with the error filled. */
-#ifndef DSO_PACKER_ELF_READER_H
-#define DSO_PACKER_ELF_READER_H
+#pragma once
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -116,5 +115,3 @@ static inline uint64_t elf_u64(const uint8_t *bytes, uint64_t index) {
   memcpy(&word, bytes + 8 * index, sizeof word);
   return word;
 }
-
-#endif

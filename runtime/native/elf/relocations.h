@@ -1,6 +1,5 @@
 /* The state that relocations.c (the tables) and targets.c (where they write) share. */
-#ifndef DSO_PACKER_ELF_RELOCATIONS_H
-#define DSO_PACKER_ELF_RELOCATIONS_H
+#pragma once
 
 #include "elf/reader.h"
 
@@ -49,5 +48,3 @@ struct elf_symbol_entry elf_symbol_of(const struct elf_relocations *at,
 bool elf_may_be_absent(const struct elf_symbol_entry *symbol);
 int elf_refuse_symbol(struct elf_relocations *at, const struct elf_rela *rela,
                       const char *expected);
-
-#endif

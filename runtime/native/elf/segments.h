@@ -1,6 +1,5 @@
 /* Shared by segments.c (PT_LOAD) and other_segments.c (the other program headers). */
-#ifndef DSO_PACKER_ELF_SEGMENTS_H
-#define DSO_PACKER_ELF_SEGMENTS_H
+#pragma once
 
 #include "elf/reader.h"
 
@@ -26,5 +25,3 @@ int elf_check_extent(struct elf_reader *reader, unsigned index,
 /* Check a program header other than PT_LOAD, after all PT_LOADs. */
 int elf_check_other_segment(struct elf_reader *reader, unsigned index,
                             const struct elf_program_header *header);
-
-#endif

@@ -1,6 +1,5 @@
 /* Data in a separate segment. */
-#ifndef DSO_PACKER_ELF_SEPARATE_H
-#define DSO_PACKER_ELF_SEPARATE_H
+#pragma once
 
 #include "elf/elf.h"
 
@@ -12,5 +11,3 @@
  * `file` passed elf_check, which filled `image`; `symbol` was found in it. */
 int elf_is_separate(const uint8_t *file, uint64_t nbytes, const struct elf_image *image,
                     const struct elf_symbol *symbol);
-
-#endif

@@ -1,7 +1,6 @@
 /* Arguments of the global functions. Each reader returns 0, or -1 with an error raised that names the
  * function and the argument. */
-#ifndef DSO_PACKER_FUNCTIONS_ARGUMENTS_H
-#define DSO_PACKER_FUNCTIONS_ARGUMENTS_H
+#pragma once
 
 #include "abi/dtype.h"
 #include "types/values.h"
@@ -49,5 +48,3 @@ struct axis {
 /* Read an axis; a negative one counts from the end. */
 int take_axis(const char *function, const dso_any *args, int32_t index, const DLTensor *tensor,
               struct axis *axis);
-
-#endif

@@ -1,6 +1,5 @@
 /* The elements of arrays as numbers of one C type. */
-#ifndef DSO_PACKER_FUNCTIONS_ELEMENTS_H
-#define DSO_PACKER_FUNCTIONS_ELEMENTS_H
+#pragma once
 
 #include <string.h>
 
@@ -19,5 +18,3 @@ static inline double real_at(const struct array *array, int64_t index) {
     default: memcpy(&number, data, sizeof number); return number;
   }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Python's str.format, for arguments that are shown as text. */
-#ifndef DSO_PACKER_FUNCTIONS_FORMAT_H
-#define DSO_PACKER_FUNCTIONS_FORMAT_H
+#pragma once
 
 #include "functions/shown.h"
 
@@ -8,5 +7,3 @@
  * ValueError or IndexError raised. */
 int format_values(struct text *text, const char *function, struct span format,
                   const dso_any *values, int32_t count);
-
-#endif

@@ -1,6 +1,5 @@
 /* The global functions of this folder. */
-#ifndef DSO_PACKER_FUNCTIONS_GLOBAL_FUNCTIONS_H
-#define DSO_PACKER_FUNCTIONS_GLOBAL_FUNCTIONS_H
+#pragma once
 
 #include "functions/arguments.h"
 
@@ -50,5 +49,3 @@ GLOBAL_FUNCTION(global_print);
 GLOBAL_FUNCTION(global_assert_op);
 GLOBAL_FUNCTION(global_debug_print);
 GLOBAL_FUNCTION(global_invoke_debug_func);
-
-#endif

@@ -1,7 +1,6 @@
 /* relax.run.nonzero and relax.run.shape_to_tensor. */
 #include <string.h>
 
-#include "abi/raised.h"
 #include "functions/global_functions.h"
 #include "vm/builtin.h"
 

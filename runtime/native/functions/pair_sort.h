@@ -70,11 +70,8 @@ void NAME(stable_sort)(struct PAIR *pairs, int64_t count, struct PAIR *room,
   NAME(sort_half)(pairs, first, room, order);
   NAME(sort_half)(pairs + first, second, room, order);
   if (first <= second) {
-    struct PAIR *to = pairs;
-    const struct PAIR *a = room, *b = pairs + first, *b_end = pairs + count;
     memcpy(room, pairs, (size_t)first * sizeof *pairs);
-    while (a != room + first && b != b_end) *to++ = NAME(is_less)(*b, *a, order) ? *b++ : *a++;
-    memcpy(to, a, (size_t)(room + first - a) * sizeof *to);
+    (void)NAME(merge)(room, room + first, pairs + first, pairs + count, pairs, order);
   } else {
     memcpy(room, pairs + first, (size_t)second * sizeof *pairs);
     NAME(merge_backward)(pairs, first, room, second, order);

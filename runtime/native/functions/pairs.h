@@ -3,8 +3,7 @@
  * TVM sorts with std::stable_sort, std::sort and the heap functions of its C++ library. Where keys
  * are NaN, or where equal keys meet std::sort, the order depends on the sequence of comparisons.
  * These functions make the same sequence, so that results are equal to TVM's. */
-#ifndef DSO_PACKER_FUNCTIONS_PAIRS_H
-#define DSO_PACKER_FUNCTIONS_PAIRS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ void int_heap_replace(struct int_pair *heap, int64_t count, struct int_pair adde
 
 /* std::sort, ascending by key. With NaN among the keys it stays within the array. */
 void real_sort(struct real_pair *pairs, int64_t count);
-
-#endif

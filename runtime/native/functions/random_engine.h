@@ -1,7 +1,6 @@
 /* The generator and the distributions of TVM's random functions: std::mt19937 and libstdc++'s
  * uniform_real_distribution and normal_distribution, with the same numbers for a seed. */
-#ifndef DSO_PACKER_FUNCTIONS_RANDOM_ENGINE_H
-#define DSO_PACKER_FUNCTIONS_RANDOM_ENGINE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ float normal_next(struct normal_numbers *numbers, float mean, float deviation);
 
 /* One seed from two, as TVM mixes them. */
 uint32_t combined_seed(int64_t first, int64_t second);
-
-#endif

@@ -1,6 +1,5 @@
 /* One row of a tensor along an axis, as pairs that sort in ascending order. */
-#ifndef DSO_PACKER_FUNCTIONS_ROWS_H
-#define DSO_PACKER_FUNCTIONS_ROWS_H
+#pragma once
 
 #include <string.h>
 
@@ -35,5 +34,3 @@ static inline int64_t pair_index(const char *pairs, int64_t at) {
 
 /* Store an index: in int32, int64, float32, float64, int8 or uint8. */
 void store_index(char *data, DLDataType dtype, int64_t index);
-
-#endif

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 
-#include "abi/raised.h"
 #include "device/device_api.h"
 #include "functions/shown_number.h"
 #include "abi/dtype_name.h"

@@ -1,7 +1,6 @@
 /* Values as text, as TVM's Python shows them: numbers, strings, shapes, tuples, and tensors in the
  * layout of NumPy. */
-#ifndef DSO_PACKER_FUNCTIONS_SHOWN_H
-#define DSO_PACKER_FUNCTIONS_SHOWN_H
+#pragma once
 
 #include "abi/text.h"
 #include "functions/arguments.h"
@@ -11,5 +10,3 @@ int shown_value(struct text *text, const dso_any *value);
 
 /* Append the elements of a tensor on the CPU. */
 void shown_array(struct text *text, const struct array *array);
-
-#endif

@@ -1,6 +1,5 @@
 /* Floats as text: the shortest digits that give the number again, as Python and NumPy show them. */
-#ifndef DSO_PACKER_FUNCTIONS_SHOWN_NUMBER_H
-#define DSO_PACKER_FUNCTIONS_SHOWN_NUMBER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ const char *show_real(double number, size_t nbytes, char text[SHOWN_SIZE]);
 
 /* The number that is nearest to this one in a type of `nbytes`. */
 double round_real(double number, size_t nbytes);
-
-#endif

@@ -3,8 +3,7 @@
  * Every entry of the graph is a slot, and calls point to slots. Some slots are views of the memory
  * of an entry: the output of a __nop, and the flat arrays that an operator with flatten_data
  * receives. If the entry is bound to other memory, its views are too. */
-#ifndef DSO_PACKER_GRAPH_BINDING_H
-#define DSO_PACKER_GRAPH_BINDING_H
+#pragma once
 
 #include "device/tensor_object.h"
 #include "graph/calls.h"
@@ -84,5 +83,3 @@ int graph_plan_memory(const struct graph *graph, const DLDevice *places,
 /* View an array with another shape or data type (memory.c). NULL with an error raised. */
 dso_tensor_object *graph_view(dso_tensor_object *array, DLDataType dtype, int ndim,
                               const int64_t *shape);
-
-#endif

@@ -1,6 +1,5 @@
 /* Calls that were bound once to tensors, and are made one after the other. */
-#ifndef DSO_PACKER_GRAPH_CALLS_H
-#define DSO_PACKER_GRAPH_CALLS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -42,5 +41,3 @@ int slot_is_kind(const struct slot *slot, const DLTensor *tensor);
 
 /* True if the calls may use its memory without a copy. */
 int slot_is_fit(const struct slot *slot, const DLTensor *tensor, int is_readonly);
-
-#endif

@@ -1,6 +1,5 @@
 /* A checked graph: operators in the order in which they run, and the arrays between them. */
-#ifndef DSO_PACKER_GRAPH_GRAPH_H
-#define DSO_PACKER_GRAPH_GRAPH_H
+#pragma once
 
 #include "abi/text.h"
 #include "blob/name_order.h"
@@ -76,5 +75,3 @@ int graph_calls(const struct graph_node *node, const char *function);
 
 /* Add "float32[1, 2]". */
 void graph_add_type(struct text *text, DLDataType dtype, int ndim, const int64_t *shape);
-
-#endif

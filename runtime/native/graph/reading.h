@@ -1,6 +1,5 @@
 /* Graph JSON while it is read: the place in it, for messages. */
-#ifndef DSO_PACKER_GRAPH_READING_H
-#define DSO_PACKER_GRAPH_READING_H
+#pragma once
 
 #include "graph/graph.h"
 
@@ -45,5 +44,3 @@ int read_nodes(struct reading *self);   /* graph_nodes.c */
 int read_entries(struct reading *self); /* graph_entries.c */
 int check_storage(struct reading *self);
 int check_own_functions(struct reading *self);
-
-#endif

@@ -5,8 +5,7 @@
  * in memory that needs the library and defines the provided functions as stubs (stub.h), which jump
  * to the core's. The loader searches the bridge for the library's undefined symbols, and no other
  * object sees them. The core itself may be part of a program, which exports nothing. */
-#ifndef DSO_PACKER_LIBRARY_BRIDGE_H
-#define DSO_PACKER_LIBRARY_BRIDGE_H
+#pragma once
 
 #include "library/checked_file.h"
 
@@ -16,5 +15,3 @@ int bridge_is_needed(const struct checked_file *file);
 
 /* dlopen(path, RTLD_NOW | RTLD_LOCAL) through a bridge. Return NULL with *error filled. */
 void *bridge_open(const char *path, struct load_error *error);
-
-#endif

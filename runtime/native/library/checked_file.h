@@ -1,6 +1,5 @@
 /* A file that passed the static check. It is opened without blocking and mapped; no code runs. */
-#ifndef DSO_PACKER_LIBRARY_CHECKED_FILE_H
-#define DSO_PACKER_LIBRARY_CHECKED_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ int regular_file_key(int fd, struct file_key *key, struct load_error *error);
 int file_key_at(const char *path, struct file_key *key);
 int file_key_of(int descriptor, struct file_key *key);
 int file_key_equal(const struct file_key *a, const struct file_key *b);
-
-#endif

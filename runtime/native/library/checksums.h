@@ -1,7 +1,6 @@
 /* The list of the symbols that an export wrote into a library, and their CRC-32. It is stored in
  * the symbol __packer_checksums (docs/format.md, Checksums). */
-#ifndef DSO_PACKER_LIBRARY_CHECKSUMS_H
-#define DSO_PACKER_LIBRARY_CHECKSUMS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ struct checksums {
  * manifest and no blob. Return 0, or -1 with *error filled. */
 int checksums_verify(const char *symbol, checksums_find find, const void *library,
                      struct checksums *checksums, struct load_error *error);
-
-#endif

@@ -6,8 +6,7 @@
  * followed, because a TVM runtime that loaded the same file may have stored its own context there.
  *
  * context.c describes the lifetime. */
-#ifndef DSO_PACKER_LIBRARY_CONTEXT_H
-#define DSO_PACKER_LIBRARY_CONTEXT_H
+#pragma once
 
 #include "library/import_cache.h"
 
@@ -41,5 +40,3 @@ void context_free(struct context *context);
 
 /* Return the live context at this address, or NULL. Called by any thread. */
 struct context *context_of(const void *pointer);
-
-#endif

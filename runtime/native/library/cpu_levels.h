@@ -1,7 +1,6 @@
 /* The CPU levels of a library: whether this processor can run its code. They are stored in the
  * symbol __packer_cpu_levels (docs/format.md, CPU levels). */
-#ifndef DSO_PACKER_LIBRARY_CPU_LEVELS_H
-#define DSO_PACKER_LIBRARY_CPU_LEVELS_H
+#pragma once
 
 #include "library/checksums.h"
 
@@ -9,5 +8,3 @@
  * environment variable DSO_CPU that the library or the processor does not have. A library without
  * the symbol passes. Return 0, or -1 with *error filled. */
 int cpu_levels_check(checksums_find find, const void *library, struct load_error *error);
-
-#endif

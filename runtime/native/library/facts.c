@@ -112,16 +112,11 @@ static const char *parse_struct(char *text, struct facts *facts) {
   return append(&facts->structs, &facts->num_structs, entry) == 0 ? NULL : HEAP_NO_MEMORY;
 }
 
-static const char *parse_kept(char *text, struct facts *facts) {
+/* "name text": append it to a list, or return `wrong`. */
+static const char *parse_pair(char *text, struct param **list, int *count, const char *wrong) {
   struct param entry = {.name = cut(&text, ' '), .code = text};
-  if (*entry.name == '\0' || *text == '\0') return "kept, expected a name and a lifetime";
-  return append(&facts->kept, &facts->num_kept, entry) == 0 ? NULL : HEAP_NO_MEMORY;
-}
-
-static const char *parse_callback(char *text, struct facts *facts) {
-  struct param entry = {.name = cut(&text, ' '), .code = text};
-  if (*entry.name == '\0' || *text == '\0') return "callback, expected a name and codes";
-  return append(&facts->callbacks, &facts->num_callbacks, entry) == 0 ? NULL : HEAP_NO_MEMORY;
+  if (*entry.name == '\0' || *text == '\0') return wrong;
+  return append(list, count, entry) == 0 ? NULL : HEAP_NO_MEMORY;
 }
 
 const char *facts_callback(const struct facts *facts, const char *name) {
@@ -160,8 +155,12 @@ static const char *parse_line(const char *key, char *value, struct facts *facts)
   if (strcmp(key, "out") == 0) return parse_out(value, facts);
   if (strcmp(key, "default") == 0) return parse_default(value, facts);
   if (strcmp(key, "struct") == 0) return parse_struct(value, facts);
-  if (strcmp(key, "callback") == 0) return parse_callback(value, facts);
-  if (strcmp(key, "kept") == 0) return parse_kept(value, facts);
+  if (strcmp(key, "callback") == 0)
+    return parse_pair(value, &facts->callbacks, &facts->num_callbacks,
+                      "callback, expected a name and codes");
+  if (strcmp(key, "kept") == 0)
+    return parse_pair(value, &facts->kept, &facts->num_kept,
+                      "kept, expected a name and a lifetime");
   if (strcmp(key, "result") == 0)
     return parse_word(value, &facts->result, "result, expected a code");
   if (strcmp(key, "free") == 0) return parse_word(value, &facts->free, "free, expected a name");

@@ -1,6 +1,5 @@
 /* The metadata of a function ("facts"), parsed from the symbol __packer_fn_<name>. */
-#ifndef DSO_PACKER_LIBRARY_FACTS_H
-#define DSO_PACKER_LIBRARY_FACTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -46,5 +45,3 @@ const char *facts_callback(const struct facts *facts, const char *name);
 
 /* Return the position of the parameter of this name, or -1. */
 int facts_find(const struct facts *facts, const char *name, size_t length);
-
-#endif

@@ -1,6 +1,5 @@
 /* The functions of a library by name: their code and their metadata. */
-#ifndef DSO_PACKER_LIBRARY_FOUND_FUNCTION_H
-#define DSO_PACKER_LIBRARY_FOUND_FUNCTION_H
+#pragma once
 
 #include "library/facts.h"
 #include "library/loaded.h"
@@ -25,5 +24,3 @@ int registered_function(const char *prefix, const char *name, struct found_funct
 /* Copy and parse metadata. Return NULL, the text of an error, or HEAP_NO_MEMORY. */
 const char *found_function_read(struct found_function *self, const uint8_t *facts, size_t nbytes);
 void found_function_free(struct found_function *self);
-
-#endif

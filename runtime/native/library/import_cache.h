@@ -2,8 +2,7 @@
  *
  * Any thread may read at any time and never waits. Writers hold the GIL, so only one writes at a
  * time. An entry stays until the cache is cleared, because code may have stored its function. */
-#ifndef DSO_PACKER_LIBRARY_IMPORT_CACHE_H
-#define DSO_PACKER_LIBRARY_IMPORT_CACHE_H
+#pragma once
 
 #include "abi/object.h"
 
@@ -41,5 +40,3 @@ void import_cache_retire(struct import_cache *table,
 
 /* Release all functions. No other thread may be reading. */
 void import_cache_clear(struct import_cache *table);
-
-#endif

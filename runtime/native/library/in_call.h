@@ -2,8 +2,7 @@
  *
  * Entering and leaving a call are plain stores. The thread that frees pays instead, with a barrier
  * in all threads (membarrier(2)): after it, every call that started before is visible. */
-#ifndef DSO_PACKER_LIBRARY_IN_CALL_H
-#define DSO_PACKER_LIBRARY_IN_CALL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ int in_call_any(const void *object);
 
 /* Call once before in_call_any, for any number of objects. */
 void in_call_barrier(void);
-
-#endif

@@ -4,19 +4,14 @@
 
 #include "abi/embedder.h"
 #include "abi/raised.h"
+#include "abi/recursive_lock.h"
 #include "library/provided.h"
 
 /* Recursive: `init` of one handle may request another handle. */
 static pthread_mutex_t lock;
 static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
 
-static void reset_lock(void) {
-  pthread_mutexattr_t attributes;
-  pthread_mutexattr_init(&attributes);
-  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
-  pthread_mutex_init(&lock, &attributes);
-  pthread_mutexattr_destroy(&attributes);
-}
+static void reset_lock(void) { recursive_lock_init(&lock); }
 
 /* After fork the child resets the lock: a thread that exists only in the parent may hold it. */
 static void make_lock(void) {

@@ -1,6 +1,5 @@
 /* Reader of __packer_left_out: the functions that an export left out (docs/format.md). */
-#ifndef DSO_PACKER_LIBRARY_LEFT_OUT_H
-#define DSO_PACKER_LIBRARY_LEFT_OUT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,5 +9,3 @@
 /* "; <name>: not exported: <declaration>: <reason>" if the record names the function, freed by
  * free(). NULL if it does not, if the bytes are not such a record, or without memory. */
 char *left_out_hint(const uint8_t *bytes, size_t nbytes, const char *name);
-
-#endif

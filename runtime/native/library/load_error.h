@@ -1,6 +1,5 @@
 /* Why a file was not loaded; python/ raises it as LibraryLoadError. */
-#ifndef DSO_PACKER_LIBRARY_LOAD_ERROR_H
-#define DSO_PACKER_LIBRARY_LOAD_ERROR_H
+#pragma once
 
 struct load_error {
   const char *reason; /* LibraryLoadError.reason, a stable word */
@@ -20,5 +19,3 @@ int load_error_dlopen(struct load_error *error, const char *path);
 
 /* The kind of the error in dso.h. */
 const char *load_error_kind(const struct load_error *error);
-
-#endif

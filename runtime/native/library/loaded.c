@@ -5,12 +5,12 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/recursive_lock.h"
 #include "library/bridge.h"
 #include "library/context.h"
 #include "library/cpu_levels.h"
@@ -27,13 +27,7 @@ static pthread_mutex_t lock;
 static _Thread_local int fork_has_lock;
 static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
 
-static void reset_lock(void) {
-  pthread_mutexattr_t attributes;
-  pthread_mutexattr_init(&attributes);
-  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
-  pthread_mutex_init(&lock, &attributes);
-  pthread_mutexattr_destroy(&attributes);
-}
+static void reset_lock(void) { recursive_lock_init(&lock); }
 
 /* A child that is forked while another thread is in dlopen or dlclose inherits an incomplete state,
  * and glibc aborts the child at its next dlopen. So a fork waits for the lock. The wait is bounded,

@@ -1,6 +1,5 @@
 /* An open library: a checked file, opened with dlopen, and the symbols that it defines. */
-#ifndef DSO_PACKER_LIBRARY_LOADED_H
-#define DSO_PACKER_LIBRARY_LOADED_H
+#pragma once
 
 #include "library/checked_file.h"
 #include "library/checksums.h"
@@ -43,5 +42,3 @@ const char *loaded_code(const struct loaded *library, const struct elf_symbol *s
 /* Return the address of a function that this object defines, of its default version, or NULL. An
  * indirect function (STT_GNU_IFUNC) is resolved. */
 void *loaded_address(const struct loaded *library, const char *name);
-
-#endif

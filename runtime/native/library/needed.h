@@ -1,8 +1,7 @@
 /* The libraries outside the system's folders that a file needs. A verified load opens them before the
  * file: ld.so then finds them by their SONAME, and searches for no file. Each one is opened once, and
  * what is verified is read from that descriptor. Subfolders glibc-hwcaps are not searched. */
-#ifndef DSO_PACKER_LIBRARY_NEEDED_H
-#define DSO_PACKER_LIBRARY_NEEDED_H
+#pragma once
 
 #include <limits.h>
 
@@ -33,5 +32,3 @@ int needed_next(struct needed *self);
 /* Check that ld.so uses this open library for `name`. Returns 0, or -1 with *error filled. `handle`
  * is that of dlopen; the open library may also be another sealed file of the same bytes. */
 int needed_check_opened(struct needed *self, void *handle, int descriptor);
-
-#endif

@@ -1,6 +1,5 @@
 /* Opening a checked file: dlopen, and proof that it opened the file that was checked. */
-#ifndef DSO_PACKER_LIBRARY_OPENING_H
-#define DSO_PACKER_LIBRARY_OPENING_H
+#pragma once
 
 #include "library/loaded.h"
 
@@ -18,5 +17,3 @@ struct opening {
 /* Return 0 with the library open, or -1 with *error filled or `changed` set. The caller holds the
  * lock of loaded.c. */
 int opening_run(struct opening *self);
-
-#endif

@@ -1,8 +1,7 @@
 /* Packed C functions (TVM until 2025, c_runtime_api.h), and conversion to and from safe calls.
  *
  * A function handle is a Function object of TVM FFI in both interfaces. */
-#ifndef DSO_PACKER_LIBRARY_PACKED_H
-#define DSO_PACKER_LIBRARY_PACKED_H
+#pragma once
 
 #include "abi/object.h"
 
@@ -48,5 +47,3 @@ int packed_from_any(const dso_any *value, packed_value *packed, dso_byte_array *
 /* Convert a packed value. Return 0, or -1 with a TypeError raised that names argument `index` (-1
  * for the result). */
 int packed_to_any(packed_value packed, int type_code, int32_t index, dso_any *value);
-
-#endif

@@ -3,8 +3,7 @@
  * A piece has no access (PROT_NONE) until it was verified, so code that asks for no proof crashes
  * instead of reading bytes that were not verified. Pieces with more than tensors are replaced by
  * verified copies. The verification itself is the program's. */
-#ifndef DSO_PACKER_LIBRARY_PIECES_H
-#define DSO_PACKER_LIBRARY_PIECES_H
+#pragma once
 
 #include "abi/proof.h"
 #include "library/loaded.h"
@@ -34,5 +33,3 @@ struct file_range {
 int pieces_map(struct pieces *self, const struct loaded *library, const struct file_range *range,
                struct load_error *error);
 void pieces_free(struct pieces *self);
-
-#endif

@@ -3,8 +3,7 @@
  * No object exports them, so two copies of the core in one process do not see each other. A library
  * either leaves them undefined, and is bound to them by a bridge (bridge.h), or has pointer
  * variables for them, which the core fills (context.h). */
-#ifndef DSO_PACKER_LIBRARY_PROVIDED_H
-#define DSO_PACKER_LIBRARY_PROVIDED_H
+#pragma once
 
 #include "abi/object.h"
 #include "library/packed.h"
@@ -55,5 +54,3 @@ extern const struct provided provided[NUM_PROVIDED];
 
 /* True if the core provides a function of this name. */
 int is_provided(const char *name);
-
-#endif

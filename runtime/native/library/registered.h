@@ -4,8 +4,7 @@
  * There are two lists. Libraries that the core opened register with the core, if they leave the
  * function undefined. Models in the program that embeds Python register with the program, if it was
  * linked with -rdynamic. An image that registers symbols is never unmapped. */
-#ifndef DSO_PACKER_LIBRARY_REGISTERED_H
-#define DSO_PACKER_LIBRARY_REGISTERED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ struct refused_registration {
  * this thread was refused in between. Outside of a pair refusals are printed to stderr. */
 void registration_begin(struct refused_registration *refusal);
 int registration_end(const struct refused_registration *refusal);
-
-#endif

@@ -1,6 +1,5 @@
 /* Files in memory that no process can change: what is verified and checked is what dlopen opens. */
-#ifndef DSO_PACKER_LIBRARY_SEALED_FILE_H
-#define DSO_PACKER_LIBRARY_SEALED_FILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ int sealed_file_copy(int source, size_t nbytes, char *folder, struct load_error 
 
 /* Write the name by which this process opens the file. */
 void sealed_file_name(int descriptor, char name[SEALED_NAME]);
-
-#endif

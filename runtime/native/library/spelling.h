@@ -1,6 +1,5 @@
 /* Names for dlopen, which compares names before inodes: new spellings of a path. */
-#ifndef DSO_PACKER_LIBRARY_SPELLING_H
-#define DSO_PACKER_LIBRARY_SPELLING_H
+#pragma once
 
 /* Return a spelling of an absolute path that was never used, or NULL without memory. The caller
  * holds the lock of loaded.c, and frees it. */
@@ -9,5 +8,3 @@ char *spelling_new(const char *path);
 /* True if the path contains $ORIGIN, $LIB or $PLATFORM. dlopen(3) replaces these by folders
  * (ld.so(8), "Dynamic string tokens"), and they cannot be escaped. */
 int spelling_has_token(const char *path);
-
-#endif

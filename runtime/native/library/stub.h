@@ -1,6 +1,5 @@
 /* Stubs: machine code that jumps to an address. */
-#ifndef DSO_PACKER_LIBRARY_STUB_H
-#define DSO_PACKER_LIBRARY_STUB_H
+#pragma once
 
 #include <stdint.h>
 
@@ -9,5 +8,3 @@ enum { STUB_NBYTES = 24 };
 /* Write a stub for an ELF machine. It changes only a register that calling conventions give to such
  * code. Return 0, or -1 if the machine has no stub here. */
 int stub_write(uint16_t machine, uint64_t target, uint8_t code[STUB_NBYTES]);
-
-#endif

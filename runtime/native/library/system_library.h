@@ -1,7 +1,6 @@
 /* The libraries of the system: those whose real path is in one of its folders, or in one of the
  * folders that the running program itself names (RPATH). */
-#ifndef DSO_PACKER_LIBRARY_SYSTEM_LIBRARY_H
-#define DSO_PACKER_LIBRARY_SYSTEM_LIBRARY_H
+#pragma once
 
 #include <limits.h>
 
@@ -20,5 +19,3 @@ int system_library_find(const char *name, char path[PATH_MAX]);
 
 /* The path of an open library in the loader's link map, which lives as long; or "". */
 const char *open_library_name(void *handle);
-
-#endif

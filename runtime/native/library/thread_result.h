@@ -9,8 +9,7 @@
  *
  * The finalizer of a released object may call TVMFuncCall. The thread's current result is saved
  * meanwhile, so that such a call does not release it. */
-#ifndef DSO_PACKER_LIBRARY_THREAD_RESULT_H
-#define DSO_PACKER_LIBRARY_THREAD_RESULT_H
+#pragma once
 
 #include "library/packed.h"
 
@@ -20,5 +19,3 @@ void thread_result_store(const dso_any *value, packed_value *result, int *result
 
 /* True if the object is the thread's result. */
 int thread_result_is(const void *object);
-
-#endif

@@ -1,6 +1,5 @@
 /* Codes of C types (docs/format.md): the kinds that a caller converts in a special way. */
-#ifndef DSO_PACKER_LIBRARY_TYPE_CODE_H
-#define DSO_PACKER_LIBRARY_TYPE_CODE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ enum code_kind code_kind_of(const char *code);
 
 /* Return the name in "@foo", "{foo}", "*{foo}", "&{foo}" or "={foo}", and its length; NULL for others. */
 const char *code_name(const char *code, size_t *length);
-
-#endif

@@ -1,6 +1,5 @@
 /* The embedder's part of a program without Python: what the code of libraries looks up. */
-#ifndef DSO_PACKER_MODULE_EMBEDDER_H
-#define DSO_PACKER_MODULE_EMBEDDER_H
+#pragma once
 
 #include "module/module.h"
 
@@ -19,5 +18,3 @@ void embedder_unbind(struct context *context, dso_module *module);
 /* Release what threads that were calling it could not. Called by functions of dso.h; cheap if there
  * is nothing. */
 void embedder_collect(void);
-
-#endif

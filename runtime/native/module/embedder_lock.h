@@ -2,10 +2,7 @@
  *
  * It is held for short steps only, never while code of a library or of the program runs, an object
  * is released, or a library is opened or closed. So it cannot be part of a deadlock. */
-#ifndef DSO_PACKER_MODULE_EMBEDDER_LOCK_H
-#define DSO_PACKER_MODULE_EMBEDDER_LOCK_H
+#pragma once
 
 void embedder_lock(void);
 void embedder_unlock(void);
-
-#endif

@@ -2,7 +2,6 @@
 #include "module/file_origin.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 /* A library file that is open. */
-#ifndef DSO_PACKER_MODULE_FILE_ORIGIN_H
-#define DSO_PACKER_MODULE_FILE_ORIGIN_H
+#pragma once
 
 #include "library/loaded.h"
 #include "module/origin.h"
@@ -41,5 +40,3 @@ void *file_origin_map(const struct file_origin *self, size_t *nbytes);
 
 /* True if the file has these bytes, and was not changed since it was loaded. */
 int file_origin_has_bytes(const struct file_origin *self, const void *bytes, size_t nbytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* Global functions by name: built-in functions, which every program has, and functions that a
  * program without Python registered. */
-#ifndef DSO_PACKER_MODULE_GLOBAL_H
-#define DSO_PACKER_MODULE_GLOBAL_H
+#pragma once
 
 #include "module/module.h"
 #include "module/names.h"
@@ -28,5 +27,3 @@ int global_register(const char *name, dso_function *function);
  * Returns 0, or -1 with OutOfMemoryError raised. */
 int global_names(struct names *names);
 int built_in_add_names(struct names *names);
-
-#endif

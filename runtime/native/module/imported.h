@@ -4,8 +4,7 @@
  * the module of the function: that may view the library and would keep it open for ever. So the
  * object is a shell. When the last module of its context ends, it is retired: it drops its function,
  * and looks its name up again at each call. */
-#ifndef DSO_PACKER_MODULE_IMPORTED_H
-#define DSO_PACKER_MODULE_IMPORTED_H
+#pragma once
 
 #include "abi/object.h"
 
@@ -24,5 +23,3 @@ void imported_retire(dso_object *shell, struct imported **list);
  * call queues its shell for imported_collect. */
 void imported_drop_all(struct imported *list);
 void imported_collect(void);
-
-#endif

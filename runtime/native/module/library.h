@@ -1,6 +1,5 @@
 /* The node of a library's host code: key "_lib" in a blob, type key "library". */
-#ifndef DSO_PACKER_MODULE_LIBRARY_H
-#define DSO_PACKER_MODULE_LIBRARY_H
+#pragma once
 
 #include "module/origin.h"
 
@@ -12,5 +11,3 @@ dso_module *library_module_new(struct origin *origin);
 dso_safe_call library_code_of(const struct host_function *function);
 
 int is_library_module(const dso_module *module);
-
-#endif

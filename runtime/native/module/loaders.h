@@ -1,6 +1,5 @@
 /* The loaders of type keys: libdso's loaders, and loaders that the program registered. */
-#ifndef DSO_PACKER_MODULE_LOADERS_H
-#define DSO_PACKER_MODULE_LOADERS_H
+#pragma once
 
 #include "abi/text.h"
 #include "blob/blob.h"
@@ -14,5 +13,3 @@ void loaders_list(struct text *text);
 
 /* Register a type of the program. Returns 0, or -1 with ValueError if its key has a loader. */
 int loaders_register(const dso_type *type);
-
-#endif

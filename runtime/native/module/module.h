@@ -4,8 +4,7 @@
  * other runtimes. Lifetimes: a function retains its module; a module retains its imports and the
  * owner of its payload, which keeps the library open. Nothing refers back, so there are no cycles,
  * and the last reference closes the file at once. */
-#ifndef DSO_PACKER_MODULE_MODULE_H
-#define DSO_PACKER_MODULE_MODULE_H
+#pragma once
 
 #include "abi/ending.h"
 #include "blob/reader.h"
@@ -57,6 +56,14 @@ void *module_new(const struct module_type *type, struct span type_key, size_t nb
 static inline void module_retain(dso_module *self) { object_retain(&self->object); }
 static inline void module_release(dso_module *self) {
   if (self != NULL) object_release(&self->object);
+}
+
+/* The end of a loader: give a module to the caller if `status` is 0, else release it. Returns the
+ * status. */
+static inline int module_give(dso_module *self, int status, dso_module **module) {
+  if (status == 0) *module = self;
+  else module_release(self);
+  return status;
 }
 
 /* Store the imports, and return their number. Valid as long as the module. */
@@ -111,5 +118,3 @@ typedef int (*module_loader)(struct reader *reader, struct span type_key, dso_mo
 /* Check that dso_options.devices of the module's load allow a device. Returns 0, or -1 with
  * DeviceError raised. */
 int device_check_allowed(const dso_module *module, DLDevice device);
-
-#endif

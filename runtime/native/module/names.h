@@ -1,6 +1,5 @@
 /* Lists of names, and the end of a not-found message. */
-#ifndef DSO_PACKER_MODULE_NAMES_H
-#define DSO_PACKER_MODULE_NAMES_H
+#pragma once
 
 #include "abi/text.h"
 
@@ -20,5 +19,3 @@ void names_clear(struct names *self);
  * similar; it may be NULL. */
 void names_add_near(struct text *text, const struct names *self, const struct names *also,
                     const char *name);
-
-#endif

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "abi/heap.h"
-#include "abi/raised.h"
 #include "module/origin.h"
 
 static int see_name(void *context, const char *name, const char *signature) {

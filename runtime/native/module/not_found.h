@@ -1,6 +1,5 @@
 /* Why modules have no function of a name: the end of a message. */
-#ifndef DSO_PACKER_MODULE_NOT_FOUND_H
-#define DSO_PACKER_MODULE_NOT_FOUND_H
+#pragma once
 
 #include "module/module.h"
 #include "module/names.h"
@@ -20,5 +19,3 @@ int not_found_see(void *not_found, dso_module *module);
 /* Append the end of the message. */
 void not_found_add(const struct not_found *self, struct text *text);
 void not_found_clear(struct not_found *self);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Every module of the tree retains it (dso_module.owner), so the file stays open as long as they
  * live. It also has the options of the load. */
-#ifndef DSO_PACKER_MODULE_ORIGIN_H
-#define DSO_PACKER_MODULE_ORIGIN_H
+#pragma once
 
 #include "library/found_function.h"
 #include "module/module.h"
@@ -73,5 +72,3 @@ int is_function_name(const char *name);
 
 /* The path of a module's origin, or else its type key: the begin of a message about the module. */
 const char *module_where(const dso_module *module);
-
-#endif

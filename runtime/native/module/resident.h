@@ -1,6 +1,5 @@
 /* The roots of the files that are in use: a file gives one tree while that is alive. */
-#ifndef DSO_PACKER_MODULE_RESIDENT_H
-#define DSO_PACKER_MODULE_RESIDENT_H
+#pragma once
 
 #include "library/checked_file.h"
 #include "module/module.h"
@@ -19,5 +18,3 @@ dso_module *resident_add(const struct file_key *key, dso_module *root);
 
 /* Called when a resident module ends. */
 void resident_forget(dso_module *root);
-
-#endif

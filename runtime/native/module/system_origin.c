@@ -1,12 +1,10 @@
 /* Models that were linked into the program as the origin of modules: their registered symbols. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/heap.h"
 #include "abi/raised.h"
 #include "abi/text.h"
-#include "elf/layout.h"
 #include "library/checksums.h"
 #include "library/context.h"
 #include "library/registered.h"

@@ -1,6 +1,5 @@
 /* From a library to its module tree. */
-#ifndef DSO_PACKER_MODULE_TREE_H
-#define DSO_PACKER_MODULE_TREE_H
+#pragma once
 
 #include "module/origin.h"
 
@@ -14,5 +13,3 @@ dso_module *tree_of_program(const char *prefix);
 /* Build the tree of an origin that was opened. `structure` is the CRC-32 of the blob's structure
  * that the library lists, or NULL. */
 dso_module *tree_build(struct origin *origin, const uint32_t *structure);
-
-#endif

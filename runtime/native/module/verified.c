@@ -2,7 +2,6 @@
 #define _GNU_SOURCE /* RTLD_NOLOAD */
 #include "module/verified.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

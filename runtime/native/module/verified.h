@@ -1,6 +1,5 @@
 /* Loads that the program verifies: of a sealed copy, and of copies of the needed libraries. */
-#ifndef DSO_PACKER_MODULE_VERIFIED_H
-#define DSO_PACKER_MODULE_VERIFIED_H
+#pragma once
 
 #include "module/file_origin.h"
 
@@ -21,5 +20,3 @@ struct file_origin *copy_open(struct copy *self);
 /* Have the needed libraries of one that is in use verified. Returns 0, or -1 with the error raised:
  * another verification may have accepted them. */
 int verify_needed(const struct file_origin *file, const struct load_options *options);
-
-#endif

@@ -1,6 +1,5 @@
 /* Named tensors of a tree: of equal names, the first in preorder. */
-#ifndef DSO_PACKER_MODULE_WEIGHTS_H
-#define DSO_PACKER_MODULE_WEIGHTS_H
+#pragma once
 
 #include "module/module.h"
 #include "module/names.h"
@@ -15,5 +14,3 @@ int module_import_weight(dso_module *module, const char *name, DLTensor *tensor,
 /* Add the names of all weights, or of the imports' weights, each once. Returns 0, or -1 raised. */
 int module_weight_names(dso_module *root, struct names *names);
 int module_import_weight_names(dso_module *module, struct names *names);
-
-#endif

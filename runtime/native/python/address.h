@@ -1,6 +1,5 @@
 /* Views of the memory at an address that a library returned, and the addresses of buffers. */
-#ifndef DSO_PACKER_PYTHON_ADDRESS_H
-#define DSO_PACKER_PYTHON_ADDRESS_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -11,5 +10,3 @@ PyObject *address_view(PyObject *module, PyObject *args);
 
 /* buffer_address(view): returns the address of the bytes of a memoryview. */
 PyObject *buffer_address(PyObject *module, PyObject *view);
-
-#endif

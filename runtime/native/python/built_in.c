@@ -3,6 +3,7 @@
 
 #include "module/global.h"
 #include "python/call/function.h"
+#include "python/container.h"
 #include "python/exception.h"
 
 static PyObject *functions; /* by name; never freed, as the callees */
@@ -34,10 +35,7 @@ PyObject *built_in_function(PyObject *Py_UNUSED(module), PyObject *name) {
 PyObject *built_in_names(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
   PyObject *names = PyList_New(0);
   for (const struct built_in_function *row = built_in_functions; names != NULL && row->name != NULL;
-       row++) {
-    PyObject *name = PyUnicode_FromString(row->name);
-    if (name == NULL || PyList_Append(names, name) != 0) Py_CLEAR(names);
-    Py_XDECREF(name);
-  }
+       row++)
+    list_add(&names, PyUnicode_FromString(row->name));
   return names;
 }

@@ -1,6 +1,5 @@
 /* The global functions that every program has, as Functions. */
-#ifndef DSO_PACKER_PYTHON_BUILT_IN_H
-#define DSO_PACKER_PYTHON_BUILT_IN_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -10,5 +9,3 @@ PyObject *built_in_function(PyObject *module, PyObject *name);
 
 /* _core.built_in_names(): the names of all. */
 PyObject *built_in_names(PyObject *module, PyObject *none);
-
-#endif

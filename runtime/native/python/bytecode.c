@@ -1,6 +1,7 @@
 /* Bytecode: verified at construction. */
 #include "python/bytecode.h"
 
+#include "python/container.h"
 #include "python/exception.h"
 #include "vm/vm.h"
 
@@ -93,12 +94,8 @@ static void bytecode_dealloc(Bytecode *self) {
 }
 
 static PyObject *add_marked(PyObject *indices, const unsigned char *marks, size_t count) {
-  for (size_t i = 0; indices != NULL && i < count; i++) {
-    if (!marks[i]) continue;
-    PyObject *index = PyLong_FromSize_t(i);
-    if (index == NULL || PyList_Append(indices, index) != 0) Py_CLEAR(indices);
-    Py_XDECREF(index);
-  }
+  for (size_t i = 0; indices != NULL && i < count; i++)
+    if (marks[i]) list_add(&indices, PyLong_FromSize_t(i));
   return indices;
 }
 

@@ -1,6 +1,5 @@
 /* Bytecode: the verified tables of a file, from which virtual machines are made. */
-#ifndef DSO_PACKER_PYTHON_BYTECODE_H
-#define DSO_PACKER_PYTHON_BYTECODE_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -15,5 +14,3 @@ typedef struct {
 } Bytecode;
 
 extern PyTypeObject Bytecode_Type;
-
-#endif

@@ -1,6 +1,5 @@
 /* Copy bytes from file to file, for `packer export`. */
-#ifndef DSO_PACKER_PYTHON_COPY_RANGE_H
-#define DSO_PACKER_PYTHON_COPY_RANGE_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -12,5 +11,3 @@ PyObject *core_copy_range(PyObject *core, PyObject *args);
 /* reserve(output, to, nbytes): allocates the blocks of the range at once and ignores errors. (If
  * the file system has no fallocate, posix_fallocate would write to each block.) */
 PyObject *core_reserve(PyObject *core, PyObject *args);
-
-#endif

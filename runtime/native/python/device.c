@@ -6,8 +6,8 @@
 
 #include "device/device_api.h"
 #include "python/exception.h"
-#include "python/call/function.h"
 #include "abi/raised.h"
+#include "python/container.h"
 
 PyObject *device_new(DLDevice device) {
   Device *self = PyObject_New(Device, &Device_Type);
@@ -22,9 +22,7 @@ static PyObject *kind_names(void) {
   PyObject *names = PyList_New(0);
   for (int type = 0; names != NULL && type <= DEVICE_LAST_KIND; type++) {
     const char *name = device_kind_name(type);
-    PyObject *text = name ? PyUnicode_FromString(name) : NULL;
-    if (text != NULL && PyList_Append(names, text) != 0) Py_CLEAR(names);
-    Py_XDECREF(text);
+    if (name != NULL) list_add(&names, PyUnicode_FromString(name));
   }
   PyObject *comma = names ? PyUnicode_FromString(", ") : NULL;
   PyObject *joined = comma ? PyUnicode_Join(comma, names) : NULL;

@@ -1,6 +1,5 @@
 /* Device: a DLDevice as a Python object. */
-#ifndef DSO_PACKER_PYTHON_DEVICE_H
-#define DSO_PACKER_PYTHON_DEVICE_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -20,5 +19,3 @@ PyObject *device_new(DLDevice device);
 
 /* Convert a Device, or an argument of Device(), to a DLDevice: 0, or -1 with an exception set. */
 int device_from_object(PyObject *object, DLDevice *device);
-
-#endif

@@ -10,6 +10,7 @@
 #include "device/cuda/image.h"
 #include "device/kernel.h"
 #include "abi/raised.h"
+#include "python/container.h"
 
 typedef struct {
   PyObject_HEAD
@@ -182,10 +183,9 @@ PyObject *core_cuda_images(PyObject *Py_UNUSED(module), PyObject *data) {
   PyObject *list = PyList_New(images.count);
   for (int i = 0; list != NULL && i < images.count; i++) {
     const struct cuda_image *image = &images.images[i];
-    PyObject *item = Py_BuildValue("sis#", kinds[image->kind], image->capability, &image->suffix,
-                                   (Py_ssize_t)(image->suffix != '\0'));
-    if (item != NULL) PyList_SET_ITEM(list, i, item);
-    else Py_CLEAR(list);
+    list_fill(&list, (size_t)i,
+              Py_BuildValue("sis#", kinds[image->kind], image->capability, &image->suffix,
+                            (Py_ssize_t)(image->suffix != '\0')));
   }
   return list;
 }

@@ -1,6 +1,5 @@
 /* DeviceCode: the code of a device module, whose kernels are Functions. */
-#ifndef DSO_PACKER_PYTHON_DEVICE_CODE_H
-#define DSO_PACKER_PYTHON_DEVICE_CODE_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -13,5 +12,3 @@ PyObject *has_driver(PyObject *module, PyObject *type_key);
 
 /* _core.cuda_images(data): (kind, capability, suffix) of each image; ValueError for other data. */
 PyObject *core_cuda_images(PyObject *module, PyObject *data);
-
-#endif

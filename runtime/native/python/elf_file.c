@@ -8,6 +8,7 @@
 #include "library/checked_file.h"
 #include "library/cpu_levels.h"
 #include "library/needed.h"
+#include "python/container.h"
 #include "python/exception.h"
 #include "python/library.h"
 #include "python/names.h"
@@ -153,10 +154,8 @@ static PyObject *elf_file_unbound(ElfFile *self, PyObject *Py_UNUSED(none)) {
   for (uint64_t i = 1; names != NULL && i < image->num_symbols; i++) {
     struct elf_symbol symbol;
     const char *text = elf_symbol_at(image, elf_at_file, self->file.bytes, i, &symbol);
-    if (symbol.section != SHN_UNDEF || symbol.bind == STB_WEAK || is_bound(versions, i)) continue;
-    PyObject *name = PyUnicode_DecodeFSDefault(text);
-    if (name == NULL || PyList_Append(names, name) != 0) Py_CLEAR(names);
-    Py_XDECREF(name);
+    if (symbol.section == SHN_UNDEF && symbol.bind != STB_WEAK && !is_bound(versions, i))
+      list_add(&names, PyUnicode_DecodeFSDefault(text));
   }
   return names;
 }
@@ -171,11 +170,8 @@ static PyObject *elf_file_dynamic_names(ElfFile *self, PyObject *argument) {
   const char *text;
   size_t index = 0;
   while (names != NULL && (text = elf_dynamic_text(&self->file.image, elf_at_file, self->file.bytes,
-                                                   tag, &index)) != NULL) {
-    PyObject *name = PyUnicode_DecodeFSDefault(text);
-    if (name == NULL || PyList_Append(names, name) != 0) Py_CLEAR(names);
-    Py_XDECREF(name);
-  }
+                                                   tag, &index)) != NULL)
+    list_add(&names, PyUnicode_DecodeFSDefault(text));
   return names;
 }
 

@@ -1,6 +1,5 @@
 /* Exceptions of the core: raising them, and carrying them through C code. */
-#ifndef DSO_PACKER_PYTHON_EXCEPTION_H
-#define DSO_PACKER_PYTHON_EXCEPTION_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -64,5 +63,3 @@ PyObject *callable_name(PyObject *callable);
 
 /* Return the path as messages show it: its repr if it is empty or unprintable. */
 PyObject *shown_path(PyObject *path);
-
-#endif

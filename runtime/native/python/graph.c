@@ -16,6 +16,7 @@
 #include "python/call/callback.h"
 #include "python/call/convert.h"
 #include "python/call/function.h"
+#include "python/container.h"
 #include "python/device.h"
 #include "python/exception.h"
 #include "python/name_bytes.h"
@@ -78,11 +79,8 @@ static PyObject *text_of_span(struct span text) {
 static PyObject *get_inputs(Graph *self, void *Py_UNUSED(closure)) {
   const struct graph *graph = graph_of(self);
   PyObject *names = PyTuple_New((Py_ssize_t)graph->num_inputs);
-  for (size_t i = 0; names != NULL && i < graph->num_inputs; i++) {
-    PyObject *name = text_of_span(graph_input_node(graph, i)->name);
-    if (name != NULL) PyTuple_SET_ITEM(names, (Py_ssize_t)i, name);
-    else Py_CLEAR(names);
-  }
+  for (size_t i = 0; names != NULL && i < graph->num_inputs; i++)
+    tuple_fill(&names, i, text_of_span(graph_input_node(graph, i)->name));
   return names;
 }
 
@@ -106,11 +104,8 @@ static PyObject *get_functions(Graph *self, void *Py_UNUSED(closure)) {
 static PyObject *get_devices(Graph *self, void *Py_UNUSED(closure)) {
   PyObject *list = PyList_New(0);
   int count = self->executor != NULL ? self->executor->binding.devices.count : 0;
-  for (int i = 0; list != NULL && i < count; i++) {
-    PyObject *device = device_new(self->executor->binding.devices.items[i]);
-    if (device == NULL || PyList_Append(list, device) != 0) Py_CLEAR(list);
-    Py_XDECREF(device);
-  }
+  for (int i = 0; list != NULL && i < count; i++)
+    list_add(&list, device_new(self->executor->binding.devices.items[i]));
   return list;
 }
 
@@ -328,10 +323,9 @@ static PyObject *times_list(const struct binding *binding, const double *seconds
   PyObject *list = PyList_New((Py_ssize_t)binding->num_calls);
   for (size_t i = 0; list != NULL && i < binding->num_calls; i++) {
     const struct graph_node *node = binding->callers[i];
-    PyObject *row = Py_BuildValue("(NNd)", text_of_span(node->name), text_of_span(node->function),
-                                  seconds[i] / (double)rounds);
-    if (row != NULL) PyList_SET_ITEM(list, (Py_ssize_t)i, row);
-    else Py_CLEAR(list);
+    list_fill(&list, i,
+              Py_BuildValue("(NNd)", text_of_span(node->name), text_of_span(node->function),
+                            seconds[i] / (double)rounds));
   }
   return list;
 }

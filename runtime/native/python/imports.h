@@ -1,6 +1,5 @@
 /* The import search of a library's code: its modules, and its cache of functions. */
-#ifndef DSO_PACKER_PYTHON_IMPORTS_H
-#define DSO_PACKER_PYTHON_IMPORTS_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -31,5 +30,3 @@ void imports_retire(struct context *context);
 
 /* For the garbage collector: visit the callables whose only reference is the context's. */
 int imports_traverse(const struct context *context, visitproc visit, void *arg);
-
-#endif

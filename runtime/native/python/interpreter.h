@@ -1,6 +1,5 @@
 /* The state of the interpreter: whether it still runs, and who holds the GIL. */
-#ifndef DSO_PACKER_PYTHON_INTERPRETER_H
-#define DSO_PACKER_PYTHON_INTERPRETER_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -24,5 +23,3 @@ static inline PyThreadState *interpreter_state(void) {
   return _PyThreadState_UncheckedGet();
 #endif
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Library: one open shared object. */
-#ifndef DSO_PACKER_PYTHON_LIBRARY_H
-#define DSO_PACKER_PYTHON_LIBRARY_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -42,5 +41,3 @@ struct callee *callee_found(PyObject *path, PyObject *callees, PyObject *name, i
 /* Find a function and return its callee, which the library owns. NULL with an exception set, or
  * without one if there is no such function. */
 struct callee *library_look_up(Library *self, PyObject *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* The arguments of VirtualMachine, converted to C. */
-#ifndef DSO_PACKER_PYTHON_MACHINE_PARTS_H
-#define DSO_PACKER_PYTHON_MACHINE_PARTS_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -24,5 +23,3 @@ struct machine_parts {
  * machine_parts_free. */
 int machine_parts_make(struct machine_parts *parts, const struct machine_lists *lists);
 void machine_parts_free(struct machine_parts *parts);
-
-#endif

@@ -1,6 +1,5 @@
 /* Names as bytes: a byte that is not UTF-8 is a lone surrogate in Python, as Reader.read_name has it. */
-#ifndef DSO_PACKER_PYTHON_NAME_BYTES_H
-#define DSO_PACKER_PYTHON_NAME_BYTES_H
+#pragma once
 
 #include "python/interpreter.h"
 
@@ -8,5 +7,3 @@
 static inline PyObject *name_bytes(PyObject *name) {
   return PyUnicode_AsEncodedString(name, "utf-8", "surrogateescape");
 }
-
-#endif

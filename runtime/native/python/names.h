@@ -1,6 +1,5 @@
 /* The names of dynamic symbols, as Python lists. */
-#ifndef DSO_PACKER_PYTHON_NAMES_H
-#define DSO_PACKER_PYTHON_NAMES_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -15,5 +14,3 @@ const char *symbol_name(PyObject *name);
  * order of the symbol table. NULL with an exception set on failure. */
 PyObject *symbol_names(const struct elf_image *image, elf_at at, const void *context,
                        const char *prefix);
-
-#endif

@@ -5,12 +5,12 @@
  * registered go to its loaders. */
 #include "python/parse_blob.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "abi/raised.h"
 #include "blob/blob.h"
 #include "module/loaders.h"
+#include "python/container.h"
 #include "python/payload.h"
 #include "python/proof.h"
 
@@ -104,21 +104,15 @@ static PyObject *entry_tuple(const struct blob_entry *entry) {
 
 static PyObject *entries_list(const struct blob *blob) {
   PyObject *list = PyList_New((Py_ssize_t)blob->num_entries);
-  for (size_t i = 0; list != NULL && i < blob->num_entries; i++) {
-    PyObject *entry = entry_tuple(&blob->entries[i]);
-    if (entry != NULL) PyList_SET_ITEM(list, (Py_ssize_t)i, entry);
-    else Py_CLEAR(list);
-  }
+  for (size_t i = 0; list != NULL && i < blob->num_entries; i++)
+    list_fill(&list, i, entry_tuple(&blob->entries[i]));
   return list;
 }
 
 static PyObject *numbers_tuple(const uint64_t *numbers, size_t count) {
   PyObject *tuple = PyTuple_New((Py_ssize_t)count);
-  for (size_t i = 0; tuple != NULL && i < count; i++) {
-    PyObject *number = PyLong_FromUnsignedLongLong(numbers[i]);
-    if (number != NULL) PyTuple_SET_ITEM(tuple, (Py_ssize_t)i, number);
-    else Py_CLEAR(tuple);
-  }
+  for (size_t i = 0; tuple != NULL && i < count; i++)
+    tuple_fill(&tuple, i, PyLong_FromUnsignedLongLong(numbers[i]));
   return tuple;
 }
 

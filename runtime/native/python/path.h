@@ -1,6 +1,5 @@
 /* Path arguments: from Python to bytes and back, as os.fsencode and os.fsdecode convert. */
-#ifndef DSO_PACKER_PYTHON_PATH_H
-#define DSO_PACKER_PYTHON_PATH_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -10,5 +9,3 @@ PyObject *path_bytes(PyObject *argument);
 
 /* Return the path as str, by os.fsdecode. */
 PyObject *path_str(PyObject *path);
-
-#endif

@@ -10,6 +10,7 @@
 #include "blob/key.h"
 #include "blob/weights_entry.h"
 #include "module/loaders.h"
+#include "python/container.h"
 #include "python/exception.h"
 
 /* ---- Errors */
@@ -81,11 +82,8 @@ PyObject *payload_dtype(DLDataType dtype) {
 
 static PyObject *shape_tuple(const DLTensor *tensor) {
   PyObject *shape = PyTuple_New(tensor->ndim);
-  for (int32_t i = 0; shape != NULL && i < tensor->ndim; i++) {
-    PyObject *extent = PyLong_FromLongLong(tensor->shape[i]);
-    if (extent != NULL) PyTuple_SET_ITEM(shape, i, extent);
-    else Py_CLEAR(shape);
-  }
+  for (int32_t i = 0; shape != NULL && i < tensor->ndim; i++)
+    tuple_fill(&shape, (size_t)i, PyLong_FromLongLong(tensor->shape[i]));
   return shape;
 }
 

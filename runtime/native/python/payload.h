@@ -1,6 +1,5 @@
 /* Payloads and their parts, read by the same code as in libdso. */
-#ifndef DSO_PACKER_PYTHON_PAYLOAD_H
-#define DSO_PACKER_PYTHON_PAYLOAD_H
+#pragma once
 
 #include "python/reader.h"
 
@@ -19,5 +18,3 @@ PyObject *payload_error(PyObject *path, PyObject *text, size_t offset);
 
 /* Raise the core's error as BlobFormatError of a file, unless Python raised one. Returns NULL. */
 PyObject *payload_refused(PyObject *path);
-
-#endif

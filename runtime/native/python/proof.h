@@ -1,6 +1,5 @@
 /* Bytes of a library that must be verified before they are read (library/pieces.h). */
-#ifndef DSO_PACKER_PYTHON_PROOF_H
-#define DSO_PACKER_PYTHON_PROOF_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -21,5 +20,3 @@ int proof_call(void *library, size_t first, size_t count, uint8_t *copy);
 
 /* prove(view): verify all bytes of a view, and return it. */
 PyObject *core_prove(PyObject *module, PyObject *view);
-
-#endif

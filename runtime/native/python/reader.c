@@ -9,6 +9,7 @@
 
 #include "abi/text.h"
 #include "blob/blob.h"
+#include "python/container.h"
 #include "python/exception.h"
 #include "python/payload.h"
 #include "python/proof.h"
@@ -257,11 +258,8 @@ static PyObject *read_vector(Reader *self, PyObject *args, PyObject *keywords) {
     return NULL;
   Py_ssize_t count = take_count(self, min_nbytes, most);
   PyObject *list = count >= 0 ? PyList_New(0) : NULL; /* grows: no memory for a count alone */
-  for (Py_ssize_t i = 0; list != NULL && i < count; i++) {
-    PyObject *element = PyObject_CallNoArgs(read_element);
-    if (element == NULL || PyList_Append(list, element) != 0) Py_CLEAR(list);
-    Py_XDECREF(element);
-  }
+  for (Py_ssize_t i = 0; list != NULL && i < count; i++)
+    list_add(&list, PyObject_CallNoArgs(read_element));
   return list;
 }
 
@@ -271,11 +269,8 @@ static PyObject *read_u64_vector(Reader *self, PyObject *args, PyObject *keyword
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "|K:read_u64_vector", names, &most)) return NULL;
   Py_ssize_t count = take_count(self, 8, most);
   PyObject *tuple = count >= 0 ? PyTuple_New(count) : NULL;
-  for (Py_ssize_t i = 0; tuple != NULL && i < count; i++) {
-    PyObject *number = read_u64(self, NULL);
-    if (number != NULL) PyTuple_SET_ITEM(tuple, i, number);
-    else Py_CLEAR(tuple);
-  }
+  for (Py_ssize_t i = 0; tuple != NULL && i < count; i++)
+    tuple_fill(&tuple, (size_t)i, read_u64(self, NULL));
   return tuple;
 }
 

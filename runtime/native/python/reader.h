@@ -1,6 +1,5 @@
 /* Reader: the primitives of a blob for Python, by the reader of libdso. */
-#ifndef DSO_PACKER_PYTHON_READER_H
-#define DSO_PACKER_PYTHON_READER_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -26,5 +25,3 @@ int reader_skip_header(Reader *self);
 
 /* A view of bytes of a reader; NULL with an exception set. */
 PyObject *reader_view(const Reader *self, const void *bytes, size_t nbytes);
-
-#endif

@@ -13,17 +13,9 @@ typedef struct {
   PyObject *callees; /* of its functions, by name */
 } Session;
 
-static PyObject *raise_last(uint64_t count) {
-  PyObject *name = PyUnicode_FromString("session");
-  const struct callee callee = {.name = name};
-  if (name != NULL) raise_call_error(&callee, -1, count);
-  Py_XDECREF(name);
-  return NULL;
-}
-
 /* Takes over the reference to `session`, which may be NULL with an error raised. */
 static PyObject *wrap(struct session *session, uint64_t count) {
-  if (session == NULL) return raise_last(count);
+  if (session == NULL) return raise_native_error("session", count);
   Session *self = (Session *)Session_Type.tp_alloc(&Session_Type, 0);
   if (self != NULL) {
     self->session = session;
@@ -70,7 +62,7 @@ static PyObject *session_fork_of(Session *self, PyObject *Py_UNUSED(none)) {
 
 static PyObject *session_forget(Session *self, PyObject *Py_UNUSED(none)) {
   uint64_t count = raised_count();
-  if (session_reset(self->session) != 0) return raise_last(count);
+  if (session_reset(self->session) != 0) return raise_native_error("session", count);
   Py_RETURN_NONE;
 }
 
@@ -78,7 +70,7 @@ static PyObject *session_rows(Session *self, void *Py_UNUSED(closure)) {
   uint64_t count = raised_count();
   int64_t length;
   return session_length(self->session, &length) == 0 ? PyLong_FromLongLong(length)
-                                                     : raise_last(count);
+                                                     : raise_native_error("session", count);
 }
 
 static PyMethodDef session_methods[] = {

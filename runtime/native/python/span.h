@@ -1,6 +1,5 @@
 /* A memoryview of memory that another Python object owns. */
-#ifndef DSO_PACKER_PYTHON_SPAN_H
-#define DSO_PACKER_PYTHON_SPAN_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -13,5 +12,3 @@ PyObject *span_owner(PyObject *span);
 /* Return a memoryview of `nbytes` bytes that holds a reference to `owner`; NULL with an exception
  * set. */
 PyObject *span_view(PyObject *owner, const void *bytes, Py_ssize_t nbytes, int readonly);
-
-#endif

@@ -2,7 +2,6 @@
 #include "python/system_library.h"
 
 #include "library/context.h"
-#include "elf/layout.h"
 #include "python/exception.h"
 #include "python/call/function.h"
 #include "python/imports.h"

@@ -1,6 +1,5 @@
 /* The checksum list of a library, verified for Python. */
-#ifndef DSO_PACKER_PYTHON_VERIFY_CHECKSUMS_H
-#define DSO_PACKER_PYTHON_VERIFY_CHECKSUMS_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -12,5 +11,3 @@
  * LibraryLoadError set if a checksum differs. */
 PyObject *verify_checksums(PyObject *path, const char *symbol, checksums_find find,
                            const void *library);
-
-#endif

@@ -6,6 +6,7 @@
 #include "python/call/function.h"
 #include "abi/raised.h"
 #include "python/bytecode.h"
+#include "python/container.h"
 #include "python/machine_parts.h"
 #include "python/name_bytes.h"
 
@@ -25,12 +26,8 @@ static struct vm *make_machine(const Bytecode *bytecode, const struct machine_pa
   Py_BEGIN_ALLOW_THREADS /* vm_new may copy constants to a device */
   vm = vm_new(&bytecode->code, &tables, parts->devices, (size_t)num_devices);
   Py_END_ALLOW_THREADS
-  if (vm != NULL) return vm;
-  PyObject *name = PyUnicode_FromString("VirtualMachine");
-  const struct callee callee = {.name = name};
-  if (name != NULL) raise_call_error(&callee, -1, count);
-  Py_XDECREF(name);
-  return NULL;
+  if (vm == NULL) (void)raise_native_error("VirtualMachine", count);
+  return vm;
 }
 
 static int check_counts(const Bytecode *bytecode, const struct machine_lists *lists) {
@@ -111,11 +108,8 @@ static PyObject *machine_function(VirtualMachine *self, PyObject *args) {
 
 PyObject *vm_builtin_names(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
   PyObject *names = PyList_New(0);
-  for (const struct vm_builtin_row *row = vm_builtins; names != NULL && row->name != NULL; row++) {
-    PyObject *name = PyUnicode_FromString(row->name);
-    if (name == NULL || PyList_Append(names, name) != 0) Py_CLEAR(names);
-    Py_XDECREF(name);
-  }
+  for (const struct vm_builtin_row *row = vm_builtins; names != NULL && row->name != NULL; row++)
+    list_add(&names, PyUnicode_FromString(row->name));
   return names;
 }
 
@@ -134,10 +128,8 @@ static PyObject *machine_costs(VirtualMachine *self, PyObject *Py_UNUSED(none)) 
     long long calls = __atomic_load_n(&cost->calls, __ATOMIC_RELAXED);
     long long nanoseconds = __atomic_load_n(&cost->nanoseconds, __ATOMIC_RELAXED);
     if (calls == 0) continue;
-    PyObject *row = Py_BuildValue("(ssLL)", vm_routine_at(vm, i)->name,
-                                  vm->routines[vm->rows[i]].name, calls, nanoseconds);
-    if (row == NULL || PyList_Append(list, row) != 0) Py_CLEAR(list);
-    Py_XDECREF(row);
+    list_add(&list, Py_BuildValue("(ssLL)", vm_routine_at(vm, i)->name,
+                                  vm->routines[vm->rows[i]].name, calls, nanoseconds));
   }
   return list;
 }

@@ -1,6 +1,5 @@
 /* VirtualMachine: bytecode bound to constants, functions and devices. */
-#ifndef DSO_PACKER_PYTHON_VIRTUAL_MACHINE_H
-#define DSO_PACKER_PYTHON_VIRTUAL_MACHINE_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -14,5 +13,3 @@ const struct vm_routine *virtual_machine_routine(PyObject *machine, PyObject *na
 
 /* _core.vm_builtin_names(): the names of the built-in functions. */
 PyObject *vm_builtin_names(PyObject *module, PyObject *none);
-
-#endif

@@ -1,8 +1,7 @@
 /* A parser of JSON text of unknown origin, with bounds on its size; ambiguous text is refused.
  *
  * The rules and the texts of errors are the same as in runtime/serial/strict_json.py. */
-#ifndef DSO_PACKER_SCAN_JSON_H
-#define DSO_PACKER_SCAN_JSON_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ int json_is_text(const struct json *value, const char *text);
 
 /* Add the value as Python shows it, cut to 80 characters (runtime/error.py, shown). */
 void json_shown(struct text *message, const struct json *value);
-
-#endif

@@ -1,10 +1,7 @@
 /* The keys of a JSON object. */
-#ifndef DSO_PACKER_SCAN_JSON_KEYS_H
-#define DSO_PACKER_SCAN_JSON_KEYS_H
+#pragma once
 
 #include "scan/json.h"
 
 /* Returns 0 if no key occurs twice; or -1 with the error's text, empty if memory is exhausted. */
 int json_check_keys(const struct json *object, char error[JSON_ERROR_SIZE]);
-
-#endif

@@ -1,6 +1,5 @@
 /* How much an untrusted JSON text would make a parser build. */
-#ifndef DSO_PACKER_SCAN_JSON_LIMITS_H
-#define DSO_PACKER_SCAN_JSON_LIMITS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@ struct json_counts {
 
 /* Count in one pass, in constant memory. The text is not validated; the parser does that. */
 struct json_counts json_count(const char *text, size_t nbytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* The words of JSON text: strings and numbers. */
-#ifndef DSO_PACKER_SCAN_JSON_TOKEN_H
-#define DSO_PACKER_SCAN_JSON_TOKEN_H
+#pragma once
 
 #include "scan/json.h"
 
@@ -19,5 +18,3 @@ int json_fail(struct json_text *text, const char *at, const char *reason);
  * is an error. Each returns 0, or -1 with the error stored. */
 int json_read_string(struct json_text *text, struct json *value);
 int json_read_number(struct json_text *text, struct json *value);
-
-#endif

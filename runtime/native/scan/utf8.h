@@ -1,6 +1,5 @@
 /* A check that bytes are UTF-8, with the texts of Python's decoder. */
-#ifndef DSO_PACKER_SCAN_UTF8_H
-#define DSO_PACKER_SCAN_UTF8_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@ int utf8_check(const char *text, size_t nbytes, struct utf8_error *error);
 
 /* The number of characters in valid UTF-8. */
 size_t utf8_count(const char *text, size_t nbytes);
-
-#endif

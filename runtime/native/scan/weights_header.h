@@ -1,6 +1,5 @@
 /* The size of the data that a safetensors header describes, without parsing the header. */
-#ifndef DSO_PACKER_SCAN_WEIGHTS_HEADER_H
-#define DSO_PACKER_SCAN_WEIGHTS_HEADER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -8,5 +7,3 @@
  * to find it. A load uses the result only to skip the data; the first use of the weights parses and
  * checks the whole header. */
 int64_t weights_data_nbytes(const uint8_t *header, uint64_t nbytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* One launch of parallel tasks: the state that launch.c, barrier.c and the workers share. */
-#ifndef DSO_PACKER_THREADS_FORK_JOIN_H
-#define DSO_PACKER_THREADS_FORK_JOIN_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ void fork_join_fail(struct fork_join *group, char *error);
 
 /* Record that a task has ended, and wake the tasks that wait for it at the barrier. */
 void barrier_end_task(struct fork_join *group);
-
-#endif

@@ -3,8 +3,7 @@
  * A launch runs its tasks in the launching thread and in workers that it has exclusively. When the
  * launcher has finished its tasks, it also runs the tasks that no worker has begun. Workers are
  * created on demand, spin for 0.2 ms after a launch, and then sleep. */
-#ifndef DSO_PACKER_THREADS_LAUNCH_H
-#define DSO_PACKER_THREADS_LAUNCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ int parallel_launch(dso_parallel_task task, void *data, int num_task);
  * raised if there are more tasks than threads or if a task ended without reaching the barrier; then
  * the launch fails, too. */
 int parallel_barrier(int task_id, struct parallel_group_env *env);
-
-#endif

@@ -1,6 +1,5 @@
 /* The worker threads of the pool (launch.h): their number, and the list of idle ones. */
-#ifndef DSO_PACKER_THREADS_TEAM_H
-#define DSO_PACKER_THREADS_TEAM_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -43,5 +42,3 @@ uint32_t team_forks(void);
 
 /* Run a worker's task, and then unassigned tasks of the same launch (launch.c). */
 void fork_join_work(struct fork_join *group, int task_id);
-
-#endif

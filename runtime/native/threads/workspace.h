@@ -2,8 +2,7 @@
  *
  * Each thread has one workspace per device, so no lock is needed, and a thread reuses its own memory. A
  * thread that ends frees its workspaces. */
-#ifndef DSO_PACKER_THREADS_WORKSPACE_H
-#define DSO_PACKER_THREADS_WORKSPACE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ void *workspace_alloc(int device_type, int device_id, uint64_t nbytes, int code,
 /* TVMBackendFreeWorkspace, called in the thread that allocated. Returns 0, or -1 with a DeviceError
  * raised. */
 int workspace_free(int device_type, int device_id, void *data);
-
-#endif

@@ -1,6 +1,5 @@
 /* A module that lists functions, but cannot run them here: it is carried for another program. */
-#ifndef DSO_PACKER_TYPES_CARRIED_H
-#define DSO_PACKER_TYPES_CARRIED_H
+#pragma once
 
 #include "blob/texts.h"
 #include "module/module.h"
@@ -9,5 +8,3 @@
  * error raised. */
 int carried_module_new(struct span type_key, struct texts names, dso_object *owner,
                        dso_module **module);
-
-#endif

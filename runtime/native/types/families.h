@@ -1,6 +1,5 @@
 /* The loaders of the type keys that libdso knows: each family of types has a file. */
-#ifndef DSO_PACKER_TYPES_FAMILIES_H
-#define DSO_PACKER_TYPES_FAMILIES_H
+#pragma once
 
 #include "module/module.h"
 
@@ -14,5 +13,3 @@ int load_device(struct reader *, struct span, dso_module **); /* cuda, opencl, m
 int load_shared_library(struct reader *, struct span, dso_module **);
 int load_source(struct reader *, struct span, dso_module **);       /* c, static_library */
 int load_json_runtime(struct reader *, struct span, dso_module **); /* *_json */
-
-#endif

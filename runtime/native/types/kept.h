@@ -1,6 +1,5 @@
 /* Values by name, in the order in which the names were added. */
-#ifndef DSO_PACKER_TYPES_KEPT_H
-#define DSO_PACKER_TYPES_KEPT_H
+#pragma once
 
 #include "blob/reader.h"
 
@@ -24,5 +23,3 @@ struct kept *kept_add(struct kept **list, struct kept *entry);
 
 /* Free a list; NULL is ignored. */
 void kept_free(struct kept *list);
-
-#endif

@@ -90,10 +90,5 @@ int load_safetensors(struct reader *reader, struct span type_key, dso_module **m
   struct safetensors *self = module_new(&type, type_key, sizeof *self, reader->owner);
   if (self == NULL) return -1;
   self->file = file;
-  if (copy_names(self, reader) != 0) {
-    module_release(&self->module);
-    return -1;
-  }
-  *module = &self->module;
-  return 0;
+  return module_give(&self->module, copy_names(self, reader), module);
 }

@@ -1,6 +1,5 @@
 /* Tensors of a payload, made readable at their first use (ndarray_use), in any thread. */
-#ifndef DSO_PACKER_TYPES_USED_TENSOR_H
-#define DSO_PACKER_TYPES_USED_TENSOR_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -21,5 +20,3 @@ int used_tensors_visit(const struct named_arrays *arrays, used_tensor *used, dso
                        void *context);
 
 void used_tensor_clear(used_tensor *slot);
-
-#endif

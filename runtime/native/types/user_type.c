@@ -123,10 +123,5 @@ int user_type_load(const dso_type *wanted, struct reader *reader, dso_module **m
   struct user_module *self = module_new(&type, key, sizeof *self, reader->owner);
   if (self == NULL) return -1;
   self->type = wanted;
-  if (load(self, reader) != 0) {
-    module_release(&self->module);
-    return -1;
-  }
-  *module = &self->module;
-  return 0;
+  return module_give(&self->module, load(self, reader), module);
 }

@@ -1,6 +1,5 @@
 /* Arguments of the functions of module types: names and numbers. */
-#ifndef DSO_PACKER_TYPES_VALUES_H
-#define DSO_PACKER_TYPES_VALUES_H
+#pragma once
 
 #include "blob/reader.h"
 
@@ -11,5 +10,3 @@ int value_int(const char *function, const dso_any *args, int32_t index, int64_t 
 
 /* Check that there are at least `least` and at most `most` arguments: 0, or -1 with TypeError. */
 int value_count(const char *function, int32_t num_args, int32_t least, int32_t most);
-
-#endif

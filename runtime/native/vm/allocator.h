@@ -3,8 +3,7 @@
  *
  * A piece is a Storage object. It is allocated from an allocator, and its last release returns it to the
  * allocator, in any thread. A closed allocator frees the pieces that are returned. */
-#ifndef DSO_PACKER_VM_ALLOCATOR_H
-#define DSO_PACKER_VM_ALLOCATOR_H
+#pragma once
 
 #include "device/device_api.h"
 #include "abi/object.h"
@@ -45,5 +44,3 @@ struct vm_storage *vm_allocator_alloc(struct vm_allocator *allocator, size_t nby
 
 /* The Storage object of a value, or NULL. */
 struct vm_storage *vm_storage_of(const dso_any *value);
-
-#endif

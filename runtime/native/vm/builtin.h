@@ -1,6 +1,5 @@
 /* Declarations that the files of the built-in functions share. */
-#ifndef DSO_PACKER_VM_BUILTIN_H
-#define DSO_PACKER_VM_BUILTIN_H
+#pragma once
 
 #include "vm/vm.h"
 
@@ -81,5 +80,3 @@ VM_BUILTIN(vm_check_prim_value_info);
 VM_BUILTIN(vm_check_tuple_info);
 VM_BUILTIN(vm_check_func_info);
 VM_BUILTIN(vm_check_string_info);
-
-#endif

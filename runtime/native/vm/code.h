@@ -8,8 +8,7 @@
  *     if     4, register, false_offset     jump if the register is zero, else continue
  *
  * An argument has its kind in the highest byte, and a signed value in the other bytes. */
-#ifndef DSO_PACKER_VM_CODE_H
-#define DSO_PACKER_VM_CODE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -72,5 +71,3 @@ int vm_verify(const struct vm_code *code, struct vm_fault *fault);
 /* Get the number of arguments of a built-in function. Returns 1, or 0 if there is no such function.
  * `most` may be INT32_MAX. */
 int vm_builtin_arity(const char *name, int32_t *least, int32_t *most);
-
-#endif

@@ -1,7 +1,6 @@
 /* The interpreter loop. It is compiled three times, for machines that measure their calls, for those
  * with an instrument, and for the others: run_measured.c, run_instrumented.c and run.c. */
-#ifndef DSO_PACKER_VM_LOOP_H
-#define DSO_PACKER_VM_LOOP_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -231,5 +230,3 @@ vm_loop(struct vm_run *run, dso_any *result, struct vm_cost *costs, int is_instr
     at = routine->first;
   }
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* The objects of TVM FFI that the virtual machine makes: shapes and arrays.
  *
  * Each function returns NULL with MemoryError raised if memory is exhausted. */
-#ifndef DSO_PACKER_VM_OBJECT_H
-#define DSO_PACKER_VM_OBJECT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -48,5 +47,3 @@ static inline void any_release(const dso_any *value) {
 static inline dso_any any_of_object(void *object) {
   return (dso_any){.type_index = ((dso_object *)object)->type_index, .v_ptr = object};
 }
-
-#endif

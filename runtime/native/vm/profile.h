@@ -1,6 +1,5 @@
 /* The time of each call instruction of a machine that measures. */
-#ifndef DSO_PACKER_VM_PROFILE_H
-#define DSO_PACKER_VM_PROFILE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ static inline void vm_cost_add(struct vm_cost *cost, int64_t *last) {
   __atomic_fetch_add(&cost->nanoseconds, now - *last, __ATOMIC_RELAXED);
   *last = now;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The stack of one run of a virtual machine: frames and their registers. */
-#ifndef DSO_PACKER_VM_STACK_H
-#define DSO_PACKER_VM_STACK_H
+#pragma once
 
 #include <string.h>
 
@@ -79,5 +78,3 @@ static inline void pop(struct vm_run *run) {
   for (int32_t i = 0; i < frame->routine->num_registers; i++) any_release(&registers[i]);
   run->num_values = frame->registers;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A machine does not change while it runs. Each call from outside has a separate stack, so any
  * number of threads may call. Values in registers are owned, except tensors passed by pointer:
  * these are borrowed from the caller for the call, and are copied before an object retains them. */
-#ifndef DSO_PACKER_VM_VM_H
-#define DSO_PACKER_VM_VM_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -247,5 +246,3 @@ struct vm_allocator *vm_host_allocator(const struct vm *vm);
 /* Make a value owned: a tensor by pointer is copied. Takes over the reference of `value`, also on
  * failure. Returns 0, or -1 with an error raised. */
 int vm_own(const struct vm *vm, dso_any *value);
-
-#endif

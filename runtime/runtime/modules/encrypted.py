@@ -9,6 +9,8 @@ does, with the key of the load. Its imports are in the import tree.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from .._core import Reader
 from ..abi import BINARY_SERIALIZABLE, HEADER_NBYTES, IMPORT_TREE_KEY, LIB_KEY
 from ..error import EncryptionError, ExportError
@@ -17,7 +19,7 @@ from ..registry import find_loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from ..serial.stream import Writer
@@ -72,7 +74,7 @@ class EncryptedModule(Module):
         """
         from ..trust.encryption.use import decrypt
 
-        with self._naming_path():
+        with _naming(self._path):
             data = decrypt(self.envelope, self.place, self._path or "", self._where)
         module = self._parse(data)
         module._stored_as = self
@@ -82,11 +84,8 @@ class EncryptedModule(Module):
         """Refuse a load with another key; raises EncryptionError."""
         from ..trust.encryption.use import check_key
 
-        with self._naming_path():
+        with _naming(self._path):
             check_key(self.envelope, self.place, self._where)
-
-    def _naming_path(self) -> _NamingPath:
-        return _NamingPath(self._path)
 
     def _parse(self, data: memoryview) -> Module:
         where = f"{self._where}, decrypted"
@@ -126,18 +125,14 @@ class EncryptedModule(Module):
         return _HINT
 
 
-class _NamingPath:
+@contextmanager
+def _naming(path: str | None) -> Iterator[None]:
     """Give the path of the library to an error."""
-
-    def __init__(self, path: str | None) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, EncryptionError) and error.path is None:
-            error.path = self._path
+    try:
+        yield
+    except EncryptionError as error:
+        error.path = error.path or path
+        raise
 
 
 def decode(reader: Reader, type_key: str) -> EncryptedModule:

@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ..error import LibraryLoadError, PackerError, VerifyError, shown
+from ..trust.sealed_memory import write_pieces
 from .digest import digest_of, remember
 from .file_state import open_regular
 from .least_rate import at_least, least_rate
@@ -107,7 +108,7 @@ def _copy(descriptor: int, reference: Reference, fetch: Fetch) -> None:
             if nbytes > reference.nbytes:
                 break
             digest.update(piece)
-            _write(descriptor, piece)
+            write_pieces(descriptor, [piece])
     source = name_of(fetch, reference)
     if nbytes != reference.nbytes:
         found = "more" if nbytes > reference.nbytes else str(nbytes)
@@ -120,12 +121,6 @@ def _copy(descriptor: int, reference: Reference, fetch: Fetch) -> None:
 
 
 _OTHER = "the source has another file; put the pickled version there"
-
-
-def _write(descriptor: int, piece: bytes | memoryview) -> None:
-    rest = memoryview(piece)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 def _pieces_of(fetch: Fetch, reference: Reference) -> Generator[bytes | memoryview]:

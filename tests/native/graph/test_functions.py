@@ -251,14 +251,15 @@ DSO_EXPORT int __tvm_ffi_launch(void *self, const dso_any *args, int32_t count, 
 
 
 def test_a_graph_over_two_devices(export: Export) -> None:
-    """Copies go both ways, and a kernel runs between them."""
+    """Copies go both ways, a kernel runs between them, a reshape is the same device memory."""
     needs.opencl_device()
     info = runtime.FunctionInfo("twice", ("handle", "handle"), ("blockIdx.x", "threadIdx.x"))
     code = packer.CSourceModule(LAUNCH)
     code.import_module(runtime.DeviceModule("opencl", TWICE, "cl", [info]))
     nodes = [null("x"), op("up", "__copy", [0]), op("twice", "launch", [1])]
-    fields = graph([*nodes, op("down", "__copy", [2])], [3, 2], SHAPES)
-    fields["attrs"]["device_index"] = ["list_int", [1, 4, 4, 1]]
+    nodes += [op("flat", "__nop", [2]), op("down", "__copy", [3])]
+    fields = graph(nodes, [4, 2], [[6], [6], [6], [2, 3], [2, 3]], [0, 1, 2, 2, 3])
+    fields["attrs"]["device_index"] = ["list_int", [1, 4, 4, 4, 1]]
     found = assert_same(
         export(fields, {}, code),
         f"""
@@ -277,5 +278,5 @@ def test_a_graph_over_two_devices(export: Export) -> None:
         call 0 default d:1:0 d:4:9
         """,
     )
-    assert found[3] == text_of(floats(0, 2, 4, 6, 8, 10))
-    assert found[8] == text_of(floats(10, 8, 6, 4, 2, 0))
+    assert found[3] == text_of(floats(0, 2, 4, 6, 8, 10).reshape(2, 3))
+    assert found[8] == text_of(floats(10, 8, 6, 4, 2, 0).reshape(2, 3))

@@ -140,8 +140,3 @@ def test_a_length_before_the_magic_is_exact() -> None:
     said = described(OLD_KEY, [longer])
     assert said[0].endswith("3 bytes after the code, expected none")
     assert "magic 0x" in described(OLD_KEY, [payload], dialect="tvm-ffi")[0]
-
-
-def test_a_payload_of_version_two_can_be_rewritten() -> None:
-    """The helper that tests with real TVM use writes what the assembler writes."""
-    assert as_version_one(doubling().payload()) == doubling().version_one({}).payload()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -11,25 +12,7 @@ from packer.inspect import inspect_library, render
 from runtime.error import PackerError
 
 from ...support.elf_poke import Elf, Record
-from .inspected import DATA, SAFE_CALL, entry, library_bin, u64, with_blob
-
-
-@pytest.mark.parametrize(
-    ("modules", "tree", "match"),
-    [
-        ((), u64(1, 0, 0), "import tree over no modules"),
-        ((entry("_lib"),), u64(2, 0, 1, 1, 0), "cycle"),
-        ((), u64(2**61), "expected at most"),
-    ],
-)
-def test_malformed_blob_of_the_other_dialect_is_a_problem(
-    modules, tree, match, compile_library
-) -> None:
-    """Each guard names the problem, and the functions are still shown."""
-    report = inspect_library(compile_library(library_bin(*modules, tree=tree)))
-    assert match in report.blob.error
-    assert report.problems == (report.blob.error,)
-    assert [f.name for f in report.functions] == ["f"]
+from .inspected import DATA, SAFE_CALL, entry, u64, with_blob
 
 
 def test_malformed_blob_is_a_problem_that_hides_nothing_else(
@@ -62,10 +45,10 @@ def test_malformed_blob_is_a_problem_that_hides_nothing_else(
         (f"{DATA} __tvm_dev_mblob[4] = {{1}};", "a symbol of 4 bytes"),
         (f"{DATA} __tvm_dev_mblob[8] = {{0}};", "a blob of 0 bytes"),
         (f"{DATA} __tvm_dev_mblob[16] = {{9}};", "nbytes is 9, expected 8"),
-        ("void __tvm_dev_mblob(void) {}", "type FUNC, expected data"),
-        ("char __tvm_dev_mblob[64];", "expected inside one PT_LOAD"),
+        ("void __tvm_dev_mblob(void) {}", "is a function, expected data"),
+        ("char __tvm_dev_mblob[64];", "is not stored in the file"),
         ("char __tvm_dev_mblob[64] = {56};", "in a writable segment"),
-        ('__asm__(".globl __tvm_dev_mblob\\n.data\\n__tvm_dev_mblob: .quad 1");', "size 0"),
+        ('__asm__(".globl __tvm_dev_mblob\\n.data\\n__tvm_dev_mblob: .quad 1");', "has size 0"),
         (
             f"{DATA} __tvm_dev_mblob[16] = {{8}}; {DATA} __tvm_ffi__library_bin[16] = {{8}};",
             "both __tvm_dev_mblob and __tvm_ffi__library_bin",
@@ -75,7 +58,7 @@ def test_malformed_blob_is_a_problem_that_hides_nothing_else(
 def test_blob_symbol_that_a_load_refuses_is_a_problem(source, match, compile_library) -> None:
     """The message is the loader's."""
     path = compile_library(source)
-    with pytest.raises(PackerError):
+    with pytest.raises(PackerError, match=re.escape(match)):
         runtime.load(path)
     assert any(match in problem for problem in inspect_library(path).problems)
 

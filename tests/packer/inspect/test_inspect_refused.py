@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -17,26 +15,12 @@ from ...support.elf_poke import Elf
 from .inspected import SAFE_CALL
 
 
-def as_tar(data: bytes) -> bytes:
-    """A tar archive of one member."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        archive.addfile(tarfile.TarInfo("x"), io.BytesIO(data))
-    return buffer.getvalue()
-
-
 @pytest.mark.parametrize(
     ("data", "match"),
     [
         (b"", "empty file"),
-        (b"\x7fELF", "at least 64 bytes"),
         (b"hello", "not an ELF shared object"),
         (b"PK\x03\x04" + bytes(99), "ZIP"),
-        (b"!<arch>\n" + bytes(99), "static library"),
-        (as_tar(b""), "tar archive"),
-        (b"MZ" + bytes(99), "PE file"),
-        (b"\xca\xfe\xba\xbe" + bytes(99), "Mach-O"),
-        (b"\0asm" + bytes(99), "WebAssembly"),
     ],
 )
 def test_other_formats_are_refused_by_name(data, match, tmp_path) -> None:

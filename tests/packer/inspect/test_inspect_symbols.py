@@ -11,40 +11,12 @@ from packer.inspect import inspect_library
 from .inspected import tool
 
 
-def nm_symbols(path: Path) -> list[tuple[str, bool]]:
-    """(name, defined) of the dynamic symbols, as nm sees them."""
-    pairs = [line.split()[-2:] for line in tool("nm", "-D", "--without-symbol-versions", path)]
-    return sorted((name, kind not in "Uwv") for kind, name in pairs)
-
-
 def readelf_symbols(path: Path, option: str) -> list[tuple[str, int, str, str]]:
     """(name, size, type, bind) of a table, sections and unnamed ones left out."""
     lines = [line.split() for line in tool("readelf", option, "-W", path)]
     lines = lines[[line[:1] for line in lines].index(["Num:"]) + 1 :] if lines else []
     rows = [f for f in lines if len(f) >= 8 and f[0][:-1].isdigit() and f[3] != "SECTION"]
     return [(f[7].partition("@")[0], int(f[2], 0), f[3], f[4]) for f in rows]
-
-
-@pytest.mark.parametrize("name", ["libc.so.6", "libm.so.6", None])
-def test_dynamic_symbols_agree_with_nm_and_readelf(name, packed_library) -> None:
-    """Names, definition, sizes, types, binds and versions of libraries of all kinds."""
-    path = packed_library if name is None else loaded_path(name)
-    symbols = inspect_library(path).symbols.dynamic
-    assert sorted((s.name, s.defined) for s in symbols) == nm_symbols(path)
-    assert [(s.name, s.size, s.type, s.bind) for s in symbols] == readelf_symbols(
-        path, "--dyn-syms"
-    )
-    versions = {
-        line.split()[7] for line in tool("readelf", "--dyn-syms", "-W", path) if "@" in line
-    }
-    named = {(s.name, s.version) for s in symbols if s.version}
-    assert named == {tuple(v.replace("@@", "@").split("@")) for v in versions}
-
-
-def loaded_path(name: str) -> Path:
-    """Return the path of a library that this process uses."""
-    lines = Path("/proc/self/maps").read_text().splitlines()
-    return Path(next(line.split()[-1] for line in lines if line.endswith(f"/{name}")))
 
 
 def test_static_symbols_agree_with_readelf(compile_library) -> None:

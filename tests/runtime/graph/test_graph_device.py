@@ -59,18 +59,6 @@ def two_devices() -> dict[str, Any]:
     return fields
 
 
-def test_a_graph_over_two_devices(opencl) -> None:
-    """Copies go both ways, kernels run between them, a reshape is the same device memory."""
-    executor = factory(two_devices(), {}, Operators())["default"]("cpu", "opencl")
-    for x in (X, X + 1):
-        executor.run(x=x)
-        assert np.array_equal(executor.get_output(0).numpy(), 2 * x.reshape(6))
-    inside = executor.get_output(1)
-    assert (inside.device, inside.shape) == (opencl, (6,))
-    assert np.array_equal(inside.numpy(), 2 * (X + 1).reshape(6))
-    assert np.array_equal(executor.debug_get_output("up").numpy(), X + 1)
-
-
 def test_a_graph_on_the_one_device_that_is_given(opencl) -> None:
     """Without a plan the whole graph runs on the device; arrays are copied in and out."""
     fields = graph([null("x"), op("y", "twice", [0])], [1])

@@ -9,32 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import packer
 import runtime
-
-SOURCE = """
-static const float *weights;
-void __init_conv(const float *w) { weights = w; }
-float conv(float x) { return weights ? x * weights[1] : -1; }
-float plain(float x) { return x; }
-"""
-FUNCTIONS = {
-    "__init_conv": "void(const float *w)",
-    "conv": "float(float x)",
-    "plain": "float(float x)",
-}
-W = np.array([2, 3, 4], "float32")
-
-
-def test_constants_reach_host_code(tmp_path) -> None:
-    """One library serves both: the constants are in the blob, the code in the library."""
-    root = runtime.ConstLoaderModule({"w": W}, {"conv": ["w"]})
-    root.import_module(packer.CSourceModule(SOURCE, functions=FUNCTIONS))
-    packer.export_library(root, tmp_path / "model.so")
-    module = runtime.load(tmp_path / "model.so")
-    assert module["plain"](5.0) == 5
-    assert module["conv"](5.0) == 15
-    assert np.array_equal(module["get_const_var_ndarray"]()["w"].numpy(), W)
 
 
 class Host(runtime.Module):
@@ -86,14 +61,6 @@ def test_a_failed_initialisation_is_tried_again() -> None:
     with pytest.raises(KeyError, match="not yet"):
         loader["conv"]
     assert loader["conv"]() == 1
-
-
-def test_an_initialisation_that_reports_failure() -> None:
-    """TVM's functions return a status."""
-    host = Host()
-    host.init = lambda *_: 3
-    with pytest.raises(runtime.PackerError, match="__init_conv returned 3, expected 0"):
-        loader_of(host)["conv"]
 
 
 def test_an_operator_of_a_graph_below_a_const_loader() -> None:

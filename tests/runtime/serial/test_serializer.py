@@ -69,19 +69,6 @@ def test_standalone_host_root_writes_no_entry() -> None:
     assert runtime.serialize_module_to_bytes(Host()) == bytes(8)
 
 
-def test_module_that_would_be_dropped_is_named_with_its_place() -> None:
-    """A module that is neither host code nor serialisable is refused at any depth."""
-
-    class Odd(runtime.Module):
-        type_key = "test.odd"
-
-    root = connect([Host(), device("a"), Odd()], [[1], [2], []])
-    place = r"root\.imported_modules\[0\]\.imported_modules\[0\] \(<Odd 'test\.odd'>\)"
-    with pytest.raises(runtime.ExportError, match=place) as info:
-        serialize(root, export_dso=True)
-    assert info.value.module == "test.odd"
-
-
 def test_host_code_without_a_binary_form_is_refused_when_not_exported() -> None:
     """export_dso=False writes every module's own bytes; host source has none."""
     with pytest.raises(runtime.ExportError, match=r"the root module \(<Host 'test\.host'>\)"):

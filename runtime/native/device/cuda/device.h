@@ -1,8 +1,7 @@
 /* CUDA devices, numbered as by the driver (CUDA_VISIBLE_DEVICES included). The core uses each
  * device's primary context, as PyTorch and the CUDA runtime do, and its legacy default stream, so
  * work runs in the order of the calls. */
-#ifndef DSO_PACKER_DEVICE_CUDA_DEVICE_H
-#define DSO_PACKER_DEVICE_CUDA_DEVICE_H
+#pragma once
 
 #include "device/cuda/driver.h"
 
@@ -35,5 +34,3 @@ struct cuda_scope {
  * library made current stays below it on the stack. cuda_leave is also valid after a failure. */
 CUresult cuda_enter(struct cuda_scope *scope, const struct cuda_device *device);
 void cuda_leave(const struct cuda_scope *scope);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Types and numbers: CUDA Driver API, cuda.h. Stream functions without a suffix use the legacy
  * default stream. */
-#ifndef DSO_PACKER_DEVICE_CUDA_DRIVER_H
-#define DSO_PACKER_DEVICE_CUDA_DRIVER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -100,5 +99,3 @@ extern const char cuda_remedy[];
  * is known. Returns -1. */
 int cuda_error(int device_id, CUresult code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-#endif

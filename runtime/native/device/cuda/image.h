@@ -2,8 +2,7 @@
  * determine the format, since TVM labels everything but PTX "cubin".
  *
  * The driver gets an address without a length, so all bounds are checked here first. */
-#ifndef DSO_PACKER_DEVICE_CUDA_IMAGE_H
-#define DSO_PACKER_DEVICE_CUDA_IMAGE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -35,5 +34,3 @@ const struct cuda_image *cuda_images_best(const struct cuda_images *images, int 
 
 /* List the images, as "cubin sm_80, cubin sm_90a, ptx sm_80", truncated to `nbytes`. */
 void cuda_images_describe(const struct cuda_images *images, char *text, size_t nbytes);
-
-#endif

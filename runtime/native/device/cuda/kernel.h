@@ -1,6 +1,5 @@
 /* A kernel on one CUDA device. */
-#ifndef DSO_PACKER_DEVICE_CUDA_KERNEL_H
-#define DSO_PACKER_DEVICE_CUDA_KERNEL_H
+#pragma once
 
 #include "device/cuda/device.h"
 #include "device/kernel.h"
@@ -15,5 +14,3 @@ struct cuda_kernel {
 
 /* The `launch` of the driver's table (launch.c). */
 int cuda_launch(struct kernel *kernel, char *packed, struct kernel_launch *launch);
-
-#endif

@@ -1,6 +1,5 @@
 /* The code of a module, loaded on one CUDA device. */
-#ifndef DSO_PACKER_DEVICE_CUDA_PROGRAM_H
-#define DSO_PACKER_DEVICE_CUDA_PROGRAM_H
+#pragma once
 
 #include "device/cuda/device.h"
 #include "device/kernel.h"
@@ -10,5 +9,3 @@
  * log. */
 CUmodule cuda_program(struct kernel_module *module, const struct cuda_device *device);
 void cuda_program_unload(struct kernel_binding *binding);
-
-#endif

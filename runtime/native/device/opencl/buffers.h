@@ -1,7 +1,6 @@
 /* The buffers that the core allocated on OpenCL devices. A pointer that is not in this table is
  * rejected before a driver dereferences it. */
-#ifndef DSO_PACKER_DEVICE_OPENCL_BUFFERS_H
-#define DSO_PACKER_DEVICE_OPENCL_BUFFERS_H
+#pragma once
 
 #include "device/opencl/driver.h"
 
@@ -20,5 +19,3 @@ int opencl_buffers_add(const struct opencl_buffer *buffer);
 
 /* Remove a buffer of this device. Returns 1 if it was in the table. */
 int opencl_buffers_remove(const void *data, int device_id);
-
-#endif

@@ -3,8 +3,7 @@
  * They are listed once, at the first use, over all platforms: GPUs first, then accelerators, then
  * CPUs, each in the platform's order. Each device has one context and one in-order queue, which all
  * threads share, so work on a device runs in the order of the calls. */
-#ifndef DSO_PACKER_DEVICE_OPENCL_DEVICE_H
-#define DSO_PACKER_DEVICE_OPENCL_DEVICE_H
+#pragma once
 
 #include "device/opencl/driver.h"
 
@@ -26,5 +25,3 @@ const struct opencl_device *opencl_device(int index);
 /* Return 1 if this process was forked from a process that used OpenCL: the driver's functions do
  * not work in it, and most would hang. */
 int opencl_is_after_fork(void);
-
-#endif

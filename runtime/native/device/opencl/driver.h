@@ -2,8 +2,7 @@
  * of libOpenCL.so.1, which is opened at the first use.
  *
  * Types and numbers: OpenCL 3.0 specification, CL/cl.h. */
-#ifndef DSO_PACKER_DEVICE_OPENCL_DRIVER_H
-#define DSO_PACKER_DEVICE_OPENCL_DRIVER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -124,5 +123,3 @@ int opencl_error(int device_id, cl_int code, const char *format, ...)
 
 /* The name of a code, as "CL_OUT_OF_RESOURCES", or "an unknown code". */
 const char *opencl_code_name(cl_int code);
-
-#endif

@@ -1,6 +1,5 @@
 /* A kernel on one OpenCL device. */
-#ifndef DSO_PACKER_DEVICE_OPENCL_KERNEL_H
-#define DSO_PACKER_DEVICE_OPENCL_KERNEL_H
+#pragma once
 
 #include "device/kernel.h"
 #include "device/opencl/device.h"
@@ -20,5 +19,3 @@ int opencl_check_parameters(const struct kernel *kernel, struct opencl_kernel *b
 
 /* The `launch` of the driver's table (launch.c). */
 int opencl_launch(struct kernel *kernel, char *packed, struct kernel_launch *launch);
-
-#endif

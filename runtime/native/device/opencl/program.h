@@ -1,6 +1,5 @@
 /* The code of a module, built for one OpenCL device. */
-#ifndef DSO_PACKER_DEVICE_OPENCL_PROGRAM_H
-#define DSO_PACKER_DEVICE_OPENCL_PROGRAM_H
+#pragma once
 
 #include "device/kernel.h"
 #include "device/opencl/device.h"
@@ -9,5 +8,3 @@
  * held. NULL with a DeviceError raised that contains the build log. */
 cl_program opencl_program(struct kernel_module *module, const struct opencl_device *device);
 void opencl_program_unload(struct kernel_binding *binding);
-
-#endif

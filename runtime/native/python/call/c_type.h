@@ -1,6 +1,5 @@
 /* CType: the type of a C value that Python reads and writes in place (docs/format.md, "Structs"). */
-#ifndef DSO_PACKER_PYTHON_CALL_C_TYPE_H
-#define DSO_PACKER_PYTHON_CALL_C_TYPE_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -43,5 +42,3 @@ typedef struct {
 } CMember;
 
 static inline int c_type_check(PyObject *object) { return Py_IS_TYPE(object, &CType_Type); }
-
-#endif

@@ -1,6 +1,5 @@
 /* The frame of a call: its arguments, and the memory and references that they hold. */
-#ifndef DSO_PACKER_PYTHON_CALL_CALL_FRAME_H
-#define DSO_PACKER_PYTHON_CALL_CALL_FRAME_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -145,5 +144,3 @@ struct handle *frame_handle(const struct call_frame *frame, Py_ssize_t index);
 
 /* Release all holds. An exception that is set stays set. */
 void frame_release(struct call_frame *frame);
-
-#endif

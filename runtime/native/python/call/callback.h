@@ -1,6 +1,5 @@
 /* Callback objects: TVM FFI objects that call a Python callable. Ownership: see callback.c. */
-#ifndef DSO_PACKER_PYTHON_CALL_CALLBACK_H
-#define DSO_PACKER_PYTHON_CALL_CALLBACK_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -39,5 +38,3 @@ int callback_traverse(const dso_object *object, visitproc visit, void *arg);
 
 /* Return the callable or Module of a callback object, borrowed; NULL for other objects. */
 PyObject *callback_callable(const dso_object *object);
-
-#endif

@@ -1,6 +1,5 @@
 /* Callback objects: their struct, shared by callback.c and callback_call.c. */
-#ifndef DSO_PACKER_PYTHON_CALL_CALLBACK_OBJECT_H
-#define DSO_PACKER_PYTHON_CALL_CALLBACK_OBJECT_H
+#pragma once
 
 #include "python/call/callback.h"
 
@@ -39,5 +38,3 @@ int callback_look_up_and_call(void *handle, const dso_any *args, int32_t count, 
  * retired: here, the last reference to the library would unmap the code that the thread returns
  * to. */
 void callback_drop_later(struct callback *self);
-
-#endif

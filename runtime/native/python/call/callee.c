@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "python/exception.h"
-#include "abi/heap.h"
 #include "abi/object.h"
 #include "library/packed.h"
 

@@ -1,6 +1,5 @@
 /* Callees: the code and metadata of one function, parsed once and shared by its Functions. */
-#ifndef DSO_PACKER_PYTHON_CALL_CALLEE_H
-#define DSO_PACKER_PYTHON_CALL_CALLEE_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -74,5 +73,3 @@ static inline int callee_writes(const struct callee *callee, Py_ssize_t index) {
   const struct param *param = callee_param(callee, index);
   return param != NULL && param->code[0] == '*';
 }
-
-#endif

@@ -18,8 +18,7 @@
  *
  * For a callback, callback_call.c converts the arguments by value.c and the result by
  * owned_value.c. */
-#ifndef DSO_PACKER_PYTHON_CALL_CONVERT_H
-#define DSO_PACKER_PYTHON_CALL_CONVERT_H
+#pragma once
 
 #include "python/call/call_frame.h"
 
@@ -104,5 +103,3 @@ PyObject *make_struct(PyObject *function, const char *code, Py_ssize_t length, P
 
 /* Convert the result of a Function and release it; NULL with an exception set. */
 PyObject *convert_result(const struct call_frame *frame, const dso_any *result);
-
-#endif

@@ -1,6 +1,5 @@
 /* The cache from NumPy's dtype objects to DLDataTypes, by the object's address. */
-#ifndef DSO_PACKER_PYTHON_CALL_DTYPE_CACHE_H
-#define DSO_PACKER_PYTHON_CALL_DTYPE_CACHE_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -31,5 +30,3 @@ static inline const struct cached_dtype *dtype_cache_find(const PyObject *descr)
 
 /* Add the dtype of `array`; NULL without an exception if it has no DLDataType. */
 const struct cached_dtype *dtype_cache_add(PyObject *descr, PyObject *array);
-
-#endif

@@ -1,6 +1,5 @@
 /* Function: a function of a library, called by vectorcall over the safe-call ABI. */
-#ifndef DSO_PACKER_PYTHON_CALL_FUNCTION_H
-#define DSO_PACKER_PYTHON_CALL_FUNCTION_H
+#pragma once
 
 #include "python/call/convert.h"
 #include "python/call/callee.h"
@@ -27,5 +26,3 @@ PyObject *function_from_object(const struct source *source, dso_object *object);
 const struct callee *function_callee(PyObject *function);
 PyObject *function_library(PyObject *function);
 PyObject *function_owner(PyObject *function);
-
-#endif

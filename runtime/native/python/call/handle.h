@@ -1,6 +1,5 @@
 /* Handle: an opaque pointer that a library returned. Ownership: see handle.c. */
-#ifndef DSO_PACKER_PYTHON_CALL_HANDLE_H
-#define DSO_PACKER_PYTHON_CALL_HANDLE_H
+#pragma once
 
 #include "python/call/convert.h"
 
@@ -120,5 +119,3 @@ int handle_is_not_freeable(const Handle *self);
 /* Leave the object of a handle that ends to another open handle of it. Return 0 if there is none, or
  * one that owns the object already. */
 int handle_bequeath(Handle *self);
-
-#endif

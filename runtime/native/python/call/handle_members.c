@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "python/call/function.h"
 #include "python/call/member_value.h"
 #include "python/exception.h"
 

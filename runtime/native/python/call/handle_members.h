@@ -1,6 +1,5 @@
 /* The members of handles: slots and methods of Handle for the memory that it points to. */
-#ifndef DSO_PACKER_PYTHON_CALL_HANDLE_MEMBERS_H
-#define DSO_PACKER_PYTHON_CALL_HANDLE_MEMBERS_H
+#pragma once
 
 #include "python/call/c_type.h"
 #include "python/call/handle.h"
@@ -47,5 +46,3 @@ PyObject *handle_new(PyObject *module, PyObject *const *args, Py_ssize_t count);
 /* handle_allocate(library, owner, type): a handle of zeroed memory, which it frees. A handle or a
  * Function in place of the library stands for its library and owner. */
 PyObject *handle_allocate(PyObject *module, PyObject *args);
-
-#endif

@@ -1,6 +1,5 @@
 /* Callables and user data that C code keeps after the call that passed them. */
-#ifndef DSO_PACKER_PYTHON_CALL_KEPT_H
-#define DSO_PACKER_PYTHON_CALL_KEPT_H
+#pragma once
 
 #include "python/call/convert.h"
 
@@ -14,5 +13,3 @@ int arguments_keep(struct call_frame *frame);
 
 /* Return a new reference to the user data at an address that C code passes back, or NULL. */
 PyObject *kept_data_at(const void *address);
-
-#endif

@@ -1,6 +1,5 @@
 /* Keyword arguments of a declared function. */
-#ifndef DSO_PACKER_PYTHON_CALL_KEYWORDS_H
-#define DSO_PACKER_PYTHON_CALL_KEYWORDS_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -16,5 +15,3 @@ Py_ssize_t keywords_place(PyObject *function, const struct callee *callee, PyObj
  * an exception set. */
 PyObject *keywords_order(PyObject *function, PyObject *const *given, Py_ssize_t count,
                          PyObject *keywords);
-
-#endif

@@ -1,6 +1,5 @@
 /* Values in C memory that a handle points to: read and written by their types. */
-#ifndef DSO_PACKER_PYTHON_CALL_MEMBER_VALUE_H
-#define DSO_PACKER_PYTHON_CALL_MEMBER_VALUE_H
+#pragma once
 
 #include "python/call/c_type.h"
 #include "python/call/handle.h"
@@ -35,5 +34,3 @@ PyObject *call_members(const char *name, const char *format, ...);
 static inline CType *handle_type(Handle *self) {
   return self->type != NULL ? self->type : handle_look_up_type(self);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The requires_grad flag of PyTorch's tensors, which DLPack does not describe. */
-#ifndef DSO_PACKER_PYTHON_CALL_TORCH_H
-#define DSO_PACKER_PYTHON_CALL_TORCH_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -28,5 +27,3 @@ static inline int requires_grad(const struct requires_grad *how, PyObject *objec
   Py_XDECREF(value);
   return status;
 }
-
-#endif

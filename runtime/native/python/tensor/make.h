@@ -1,6 +1,5 @@
 /* Tensors: new ones, copies, and imports by DLPack. */
-#ifndef DSO_PACKER_PYTHON_TENSOR_MAKE_H
-#define DSO_PACKER_PYTHON_TENSOR_MAKE_H
+#pragma once
 
 #include "python/tensor/tensor.h"
 
@@ -13,5 +12,3 @@ PyObject *tensor_copy_from(Tensor *self, PyObject *other);
 
 /* Copy to a device; returns a Tensor, or NULL with an exception set. */
 PyObject *tensor_copy_to(Tensor *self, DLDevice device);
-
-#endif

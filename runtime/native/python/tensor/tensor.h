@@ -1,6 +1,5 @@
 /* TensorBase: a dense array over borrowed or owned memory, laid out as a DLTensor. */
-#ifndef DSO_PACKER_PYTHON_TENSOR_TENSOR_H
-#define DSO_PACKER_PYTHON_TENSOR_TENSOR_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -67,5 +66,3 @@ int tensor_copy_layout(Tensor *self, const DLTensor *tensor);
 
 extern PyBufferProcs tensor_buffer;
 extern PyMethodDef tensor_methods[];
-
-#endif

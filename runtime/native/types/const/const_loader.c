@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "abi/raised.h"
+#include "abi/recursive_lock.h"
 #include "vm/object.h"
 
 /* TVM's names for the function that returns all constants: until 2025, and since. */
@@ -91,25 +92,12 @@ const struct module_type const_loader_type = {
     .end = end,
 };
 
-static void make_lock(pthread_mutex_t *lock) {
-  pthread_mutexattr_t attributes;
-  pthread_mutexattr_init(&attributes);
-  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
-  pthread_mutex_init(lock, &attributes);
-  pthread_mutexattr_destroy(&attributes);
-}
-
 int load_const_loader(struct reader *reader, struct span type_key, dso_module **module) {
   static const char key[] = "const_loader";
   (void)type_key; /* "metadata" is an alias */
   struct const_loader *self = module_new(&const_loader_type, (struct span){key, sizeof key - 1},
                                          sizeof *self, reader->owner);
   if (self == NULL) return -1;
-  make_lock(&self->lock);
-  if (const_payload_read(self, reader) != 0) {
-    module_release(&self->module);
-    return -1;
-  }
-  *module = &self->module;
-  return 0;
+  recursive_lock_init(&self->lock);
+  return module_give(&self->module, const_payload_read(self, reader), module);
 }

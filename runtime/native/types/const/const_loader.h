@@ -1,6 +1,5 @@
 /* const_loader: constants, passed to the host code that needs them on its first use. */
-#ifndef DSO_PACKER_TYPES_CONST_LOADER_H
-#define DSO_PACKER_TYPES_CONST_LOADER_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -46,5 +45,3 @@ dso_tensor_object *const_loader_use(struct const_loader *self, size_t place);
 /* Find a function of the imports, after its constants were passed to it. Returns 1 with an owned
  * function, 0, or -1 with the error raised (const_init.c). */
 int const_loader_find(struct const_loader *self, const char *name, dso_function **function);
-
-#endif

@@ -211,10 +211,5 @@ int load_device(struct reader *reader, struct span type_key, dso_module **module
       module_new(&device_type, is_alias ? hip : type_key, sizeof *self, reader->owner);
   if (self == NULL) return -1;
   self->driver = kernel_driver(self->module.type_key);
-  if (device_payload_read(self, reader) != 0) {
-    module_release(&self->module);
-    return -1;
-  }
-  *module = &self->module;
-  return 0;
+  return module_give(&self->module, device_payload_read(self, reader), module);
 }

@@ -1,6 +1,5 @@
 /* Device modules: kernels as source or binary, with their signatures. */
-#ifndef DSO_PACKER_TYPES_DEVICE_MODULE_H
-#define DSO_PACKER_TYPES_DEVICE_MODULE_H
+#pragma once
 
 #include "blob/name_order.h"
 #include "device/kernel.h"
@@ -38,5 +37,3 @@ void device_payload_clear(struct device_module *self);
 
 /* True if this row is the one that a look-up of its key finds. */
 int kernel_row_counts(const struct device_module *self, size_t row);
-
-#endif

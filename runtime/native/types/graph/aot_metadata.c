@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "abi/dtype.h"
-#include "abi/heap.h"
 #include "abi/raised.h"
 #include "abi/segment.h"
 #include "types/graph/graph_executor.h"

@@ -1,6 +1,5 @@
 /* GraphExecutor: a module that runs a graph. Python holds one (python/graph.c). */
-#ifndef DSO_PACKER_TYPES_GRAPH_EXECUTOR_H
-#define DSO_PACKER_TYPES_GRAPH_EXECUTOR_H
+#pragma once
 
 #include "graph/binding.h"
 #include "module/module.h"
@@ -65,5 +64,3 @@ dso_safe_call graph_function_find(const char *name);
 /* Raise KeyError "no <what> 'name'", with near names. Returns -1. */
 int graph_no_name(const struct graph_executor *self, const char *what, struct span name,
                   int is_node);
-
-#endif

@@ -1,6 +1,5 @@
 /* Model factories: a graph with its parameters, or the parameters alone (AOT). */
-#ifndef DSO_PACKER_TYPES_GRAPH_FACTORY_H
-#define DSO_PACKER_TYPES_GRAPH_FACTORY_H
+#pragma once
 
 #include "types/graph/graph_executor.h"
 #include "types/used_tensor.h"
@@ -37,5 +36,3 @@ int graph_params_array(void *handle, const dso_any *args, int32_t num_args, dso_
 
 /* The executor that a value holds, or NULL. */
 const struct graph_executor *graph_executor_of(const dso_any *value);
-
-#endif

@@ -1,6 +1,5 @@
 /* The functions of a GraphExecutor, with the names of TVM's GraphModule: running, outputs. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "abi/raised.h"

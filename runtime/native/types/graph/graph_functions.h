@@ -1,6 +1,5 @@
 /* Declarations that the functions of a GraphExecutor share. */
-#ifndef DSO_PACKER_TYPES_GRAPH_FUNCTIONS_H
-#define DSO_PACKER_TYPES_GRAPH_FUNCTIONS_H
+#pragma once
 
 #include "types/graph/graph_executor.h"
 
@@ -25,5 +24,3 @@ int graph_get_input_index(void *handle, const dso_any *args, int32_t num_args, d
 int graph_get_input_info(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
 int graph_load_params(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
 int graph_share_params(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
-
-#endif

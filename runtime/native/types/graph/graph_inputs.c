@@ -1,6 +1,5 @@
 /* The functions of a GraphExecutor that are about its inputs. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "abi/dtype_name.h"

@@ -1,7 +1,5 @@
 /* The parameters of a graph that were linked into its library. */
-#include <inttypes.h>
 
-#include "abi/raised.h"
 #include "abi/segment.h"
 #include "types/graph/graph_executor.h"
 

@@ -1,5 +1,4 @@
 /* The parameters of a GraphExecutor, from params dict files and other executors. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "abi/raised.h"

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "abi/raised.h"
-
 /* ---- The state */
 
 static void replace(struct virtual_machine *self, struct vm *machine, int only_if_none,

@@ -1,6 +1,5 @@
 /* relax.VirtualMachine: a module with the functions of TVM's protocol. */
-#ifndef DSO_PACKER_TYPES_VIRTUAL_MACHINE_H
-#define DSO_PACKER_TYPES_VIRTUAL_MACHINE_H
+#pragma once
 
 #include <pthread.h>
 
@@ -41,5 +40,3 @@ dso_safe_call vm_protocol_find(const char *name);
 /* set_instrument, a safe call of that kind (vm_instrument.c). */
 int vm_protocol_set_instrument(void *handle, const dso_any *args, int32_t num_args,
                                dso_any *result);
-
-#endif

@@ -14,12 +14,7 @@ static const struct module_type executable_type;
 int load_vm_executable(struct reader *reader, struct span type_key, dso_module **module) {
   struct vm_executable *self = module_new(&executable_type, type_key, sizeof *self, reader->owner);
   if (self == NULL) return -1;
-  if (vm_executable_read(self, reader) != 0) {
-    module_release(&self->module);
-    return -1;
-  }
-  *module = &self->module;
-  return 0;
+  return module_give(&self->module, vm_executable_read(self, reader), module);
 }
 
 static void end(dso_module *module) {

@@ -3,8 +3,7 @@
  * A machine refers to functions that retain modules: functions of the executable's imports, and
  * registered functions. An executable has a machine, and functions of a machine retain the
  * executable; a machine refers to neither, so there is no cycle. */
-#ifndef DSO_PACKER_TYPES_VM_EXECUTABLE_H
-#define DSO_PACKER_TYPES_VM_EXECUTABLE_H
+#pragma once
 
 #include "blob/name_order.h"
 #include "module/module.h"
@@ -62,5 +61,3 @@ dso_function *vm_function_new(dso_module *module, dso_object *closure, enum vm_f
 /* A module with the functions of TVM's protocol. NULL with MemoryError raised (virtual_machine.c).
  */
 dso_module *virtual_machine_new(struct vm_executable *executable);
-
-#endif

@@ -37,14 +37,14 @@ def token_key(uri: str) -> TokenKey:
         if kind != KeyType.AES or nbits != _BITS:
             text = f"{uri}: a key of {nbits} bits of {kind.name}, expected AES of {_BITS}"
             raise EncryptionError(text, path=uri, reason="token")
-        return TokenKey(key, uri)
+        return TokenKey(key)
 
 
 class TokenKey:
     """A key on a token; the session stays open while it is used."""
 
-    def __init__(self, key: Any, uri: str) -> None:
-        self._key, self._uri = key, uri
+    def __init__(self, key: Any) -> None:
+        self._key = key
         self.key_id = self._run(key.encrypt, b"", KEY_ID_NONCE, KEY_ID_DATA)
 
     def wrap(self, nonce: bytes, data_key: bytes, aad: bytes) -> bytes:
