@@ -16,6 +16,7 @@ from .lower.bits import Bits, use_bits
 from .lower.flow import FUNCTIONS
 from .lower.nodes import in_order, lower_nodes
 from .named import name_extents
+from .operator import shape_of
 from .plain_loops import plain_loops_note
 from .program import make_program
 from .read import bodies_of, conditions_of, take_extents, with_shapes
@@ -65,6 +66,9 @@ def make_tree(
     models = [
         with_shapes(part.model, given_to(part, parts, shapes)) for part in parts for shapes in sets
     ]
+    if len(sets) > 1:  # a set that is given twice is one
+        of_inputs = {tuple(map(shape_of, made.graph.inputs)): made for made in models}
+        models = [*of_inputs.values()]
     for made in models:
         concat_past(made)
     pairs = find_pairs(models, state, notes) if len(sets) == 1 else {}
