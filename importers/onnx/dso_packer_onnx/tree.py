@@ -15,6 +15,7 @@ from .layout import choose_layouts
 from .lower.bits import Bits, use_bits
 from .lower.flow import FUNCTIONS
 from .lower.nodes import in_order, lower_nodes
+from .lower.shared import share_functions
 from .named import name_extents
 from .operator import shape_of
 from .plain_loops import plain_loops_note
@@ -128,7 +129,7 @@ def _variant(
         bodies += made
     notes += use_bits(model, bits)
     choose_layouts(model.graph)
-    operators = in_order(lower_nodes(model.graph))
+    operators = share_functions(in_order(lower_nodes(model.graph)))
     return Variant(model.graph, operators, conditions_of(model), named, bodies=bodies)
 
 

@@ -102,10 +102,10 @@ def operator_of(
     functions += _COPY if " copy(" in before + body else ""
     header = (HEADER if parts else _PLAIN_HEADER) + functions
     code = f"{header}{before}\nint32_t @({', '.join(parameters)}) {{\n{body}}}\n"
-    name = f"{stem}_{hashlib.sha256(code.encode()).hexdigest()[:10]}"
+    name, code = named(stem, code)
     return Operator(
         name=name,
-        code=code.replace("@", name),
+        code=code,
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         workspace=workspace,
@@ -113,3 +113,9 @@ def operator_of(
         flops=flops,
         symbols=symbols,
     )
+
+
+def named(stem: str, code: str) -> tuple[str, str]:
+    """Return the name of a function by its code, in which it is ``@``, and the code with it."""
+    name = f"{stem}_{hashlib.sha256(code.encode()).hexdigest()[:10]}"
+    return name, code.replace("@", name)

@@ -154,7 +154,12 @@ def _resized(node: ir.Node, before: Sequence[Extent | None]) -> list[Extent | No
     axes = node.attributes.get_ints("axes") or range(len(before))
     factors = None if scales is None else ir.convenience.get_const_tensor(scales)
     extents = [before[axis] for axis in axes]
-    if factors is not None and factors.size and mode != "tf_crop_and_resize" and None not in extents:
+    if (
+        factors is not None
+        and factors.size
+        and mode != "tf_crop_and_resize"
+        and None not in extents
+    ):
         pairs = zip(extents, factors.numpy(), strict=True)
         numbers = [_scaled(extent, factor) for extent, factor in pairs if extent is not None]
     if numbers is None:

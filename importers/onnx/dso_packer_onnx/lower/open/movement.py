@@ -55,22 +55,14 @@ def _transpose(node: ir.Node) -> Operator:
     after = strides(tuple(extent for extent, _ in axes))
     last = len(axes) - 1
     first = next((i for i, (_, step) in enumerate(axes) if step == 1), last)
-    inner = f"y[i * {in_c(after[first])} + k] = x[k * {in_c(axes[last][1])} + i];"
+    step, apart = in_c(after[first]), in_c(axes[last][1])
     if first == last:
         text = f"    {copy_in_c('y', 'x', axes[last][0])}\n"
     elif isinstance(count := axes[last][0], int) and count <= _FEW:
-        step, apart = in_c(after[first]), in_c(axes[last][1])
         writes = "".join(f" y[i * {step} + {k}] = x[{k} * {apart} + i];" for k in range(count))
         text = f"    for (int64_t i = 0; i < {in_c(axes[first][0])}; i++) {{{writes} }}\n"
     else:
-        rows, columns = in_c(axes[first][0]), in_c(axes[last][0])
-        text = (
-            f"    for (int64_t i0 = 0; i0 < {rows}; i0 += {_SQUARE})\n"
-            f"      for (int64_t k0 = 0; k0 < {columns}; k0 += {_SQUARE})\n"
-            f"        for (int64_t i = i0; i < {rows} && i < i0 + {_SQUARE}; i++)\n"
-            f"          for (int64_t k = k0; k < {columns} && k < k0 + {_SQUARE}; k++)\n"
-            f"            {inner}\n"
-        )
+        text = _squares(in_c(axes[first][0]), in_c(axes[last][0]), step, apart)
     outer = [i for i in range(last) if i != first]
     names = [f"a{number}" for number in range(len(outer))]
     type_ = c_type(out)
@@ -79,6 +71,21 @@ def _transpose(node: ir.Node) -> Operator:
         f"    {type_} *y = y0 + {place([after[i] for i in outer], names)};\n{text}"
     )
     return operator(node, nest([axes[i][0] for i in outer], body, "a"), [given(node, 0)])
+
+
+def _squares(rows: str, columns: str, step: str, apart: str) -> str:
+    """Return loops over squares; the compiler knows the extents of a whole one."""
+    inner = f"y[(i0 + i) * {step} + k0 + k] = x[(k0 + k) * {apart} + i0 + i];"
+    return f"""\
+    for (int64_t i0 = 0; i0 < {rows}; i0 += {_SQUARE})
+      for (int64_t k0 = 0; k0 < {columns}; k0 += {_SQUARE})
+        if ({rows} - i0 >= {_SQUARE} && {columns} - k0 >= {_SQUARE})
+          for (int i = 0; i < {_SQUARE}; i++)
+            for (int k = 0; k < {_SQUARE}; k++) {inner}
+        else
+          for (int i = 0; i < {_SQUARE} && i < {rows} - i0; i++)
+            for (int k = 0; k < {_SQUARE} && k < {columns} - k0; k++) {inner}
+"""
 
 
 def _merged_axes(node: ir.Node) -> list[tuple[Extent, Extent]]:
