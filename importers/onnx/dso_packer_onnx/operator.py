@@ -2,7 +2,8 @@
 
 The C function of an `Operator` is::
 
-    int32_t name([int64_t number0, ...] [int64_t n_SYMBOL, ...] const T0 *in0, ..., T *out0, ..., [void *workspace])
+    int32_t name([int64_t number0, ...] [int64_t n_SYMBOL, ...] const T0 *in0, ..., T *out0, ...,
+                 [void *workspace])
 
 It returns 0, or raises an error of the ABI and returns -1.
 """

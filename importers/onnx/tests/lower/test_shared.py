@@ -37,7 +37,7 @@ def test_many_functions_become_one_and_few_remain(
     """Their results are the model's."""
     model = network(count)
     module = packer.from_onnx(model)
-    stems = [str(getattr(one, "stem", "")) for one in module.imports]
+    stems = [str(getattr(one, "stem", "")) for one in module.imported_modules]
     assert len([stem for stem in stems if stem.startswith("conv2d_")]) == functions
     main = runtime.load(packer.export_library(module, tmp_path / "m.so"))["main"]
     x = np.random.default_rng(2).standard_normal((1, WIDTHS[0], 4, 6)).astype(np.float32)
