@@ -153,15 +153,11 @@ def _resized(node: ir.Node, before: Sequence[Extent | None]) -> list[Extent | No
     numbers: Sequence[Extent] | None = numbers_of(sizes) if policy == "stretch" else None
     axes = node.attributes.get_ints("axes") or range(len(before))
     factors = None if scales is None else ir.convenience.get_const_tensor(scales)
-    extents = [before[axis] for axis in axes]
-    if (
-        factors is not None
-        and factors.size
-        and mode != "tf_crop_and_resize"
-        and None not in extents
-    ):
-        pairs = zip(extents, factors.numpy(), strict=True)
-        numbers = [_scaled(extent, factor) for extent, factor in pairs if extent is not None]
+    known = [extent for axis in axes if (extent := before[axis]) is not None]
+    is_scaled = factors is not None and factors.size and mode != "tf_crop_and_resize"
+    if factors is not None and is_scaled and len(known) == len(axes):
+        pairs = zip(known, factors.numpy(), strict=True)
+        numbers = [_scaled(extent, factor) for extent, factor in pairs]
     if numbers is None:
         return None
     found = [*before]
@@ -171,7 +167,7 @@ def _resized(node: ir.Node, before: Sequence[Extent | None]) -> list[Extent | No
 
 
 def _scaled(extent: Extent, factor: Any) -> Extent:
-    """Return an extent times a factor, which is float32 of a fraction of small numbers if it can be.
+    """Return an extent times a factor of float32, taken for a near fraction of small numbers.
 
     So 40 times 2.3 is 92, as it is if float32 multiplies, and not a bit less.
     """
