@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...dtypes import c_type
 from ...extent import Extent, in_c, product
 from ...operator import elements, shape_of
-from ..code import copy_in_c, count_in_c
+from ..code import copy_in_c, count_in_c, squares_in_c
 from ..one_node import results
 from ..refused import refuse
 from .parts import (
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 
 _FEW = 8  # columns that are written together, row after row
-_SQUARE = 16  # elements of a side: as many as a line of the cache has of float32
 
 
 def _moved(node: ir.Node, steps: Sequence[Extent]) -> Operator:
@@ -62,7 +61,7 @@ def _transpose(node: ir.Node) -> Operator:
         writes = "".join(f" y[i * {step} + {k}] = x[{k} * {apart} + i];" for k in range(count))
         text = f"    for (int64_t i = 0; i < {in_c(axes[first][0])}; i++) {{{writes} }}\n"
     else:
-        text = _squares(in_c(axes[first][0]), in_c(axes[last][0]), step, apart)
+        text = squares_in_c(in_c(axes[first][0]), in_c(axes[last][0]), step, apart)
     outer = [i for i in range(last) if i != first]
     names = [f"a{number}" for number in range(len(outer))]
     type_ = c_type(out)
@@ -71,21 +70,6 @@ def _transpose(node: ir.Node) -> Operator:
         f"    {type_} *y = y0 + {place([after[i] for i in outer], names)};\n{text}"
     )
     return operator(node, nest([axes[i][0] for i in outer], body, "a"), [given(node, 0)])
-
-
-def _squares(rows: str, columns: str, step: str, apart: str) -> str:
-    """Return loops over squares; the compiler knows the extents of a whole one."""
-    inner = f"y[(i0 + i) * {step} + k0 + k] = x[(k0 + k) * {apart} + i0 + i];"
-    return f"""\
-    for (int64_t i0 = 0; i0 < {rows}; i0 += {_SQUARE})
-      for (int64_t k0 = 0; k0 < {columns}; k0 += {_SQUARE})
-        if ({rows} - i0 >= {_SQUARE} && {columns} - k0 >= {_SQUARE})
-          for (int i = 0; i < {_SQUARE}; i++)
-            for (int k = 0; k < {_SQUARE}; k++) {inner}
-        else
-          for (int i = 0; i < {_SQUARE} && i < {rows} - i0; i++)
-            for (int k = 0; k < {_SQUARE} && k < {columns} - k0; k++) {inner}
-"""
 
 
 def _merged_axes(node: ir.Node) -> list[tuple[Extent, Extent]]:
