@@ -1,10 +1,11 @@
 """Networks of several libraries, with random weights, beside ONNX Runtime, on one thread.
 
-python benchmarks/onnx_networks.py [NAME ...]: in an environment with the importer of models, timm,
-torchvision and transformers; a name may have * and ?. Calls of the library and of the peer take
-turns, and processor time is measured. Prints for each network the seconds of the export with its
-compilers, the milliseconds, the ratio of times and the error beside the greatest number of each
-result, then the median ratio, the 90th percentile and the worst.
+python benchmarks/onnx_networks.py [--levels] [NAME ...]: in an environment with the importer of
+models, timm, torchvision and transformers; a name may have * and ?. Calls of the library and of the
+peer take turns, and processor time is measured. `--levels` exports for the default levels, else for
+this processor. Prints for each network the seconds of the export with its compilers, the
+milliseconds, the ratio of times and the error beside the greatest number of each result, then the
+median ratio, the 90th percentile and the worst.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import packer
 import runtime
 
 CALLS, SECONDS = 9, 4
+BUILD = packer.Build() if "--levels" in sys.argv else packer.Build(cpu="native")
 LIMITS = (1.0, 1.3, 2.0)  # of the median, the 90th percentile and the worst
 
 
@@ -76,9 +78,7 @@ def compare(name: str) -> tuple[float, float, float, float]:
         session = onnxruntime.InferenceSession(str(path), options)
         start = sum(os.times()[:4])  # with the compilers
         module = packer.from_onnx(path)
-        library = packer.export_library(
-            module, Path(folder) / "m.so", build=packer.Build(cpu="native")
-        )
+        library = packer.export_library(module, Path(folder) / "m.so", build=BUILD)
         seconds = sum(os.times()[:4]) - start
         main = runtime.load(library)["main"]
         given = [x.numpy() for x in inputs]
@@ -107,4 +107,4 @@ def measure(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, 
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main([word for word in sys.argv[1:] if word != "--levels"])

@@ -17,14 +17,9 @@ _FEWEST_PACKED_ROWS = 12  # twice PIXELS of vector.h, where that is least
 def padding_of_conv2d(
     extent: int, output: int, kernel: int, stride: int, dilation: int, pad: int
 ) -> int:
-    """Return how many zeros beside the image the windows read, along one dimension.
+    """Return how many zeros beside the image the windows read, along one dimension of pixels.
 
-    Parameters
-    ----------
-    extent, output : int
-        Pixels of the input and of the output.
-    pad : int
-        Zeros before the first pixel.
+    `pad` are the zeros before the first pixel.
     """
     after = (output - 1) * stride + (kernel - 1) * dilation + 1 - pad - extent
     return max(0, pad, after)
@@ -42,16 +37,8 @@ def conv2d_workspace(
 ) -> int:
     """Count the floats of one image.
 
-    Parameters
-    ----------
-    channels, height, width, block : int
-        Of the input.
-    padding : tuple of int
-        Of the input: rows and columns.
-    groups : int
-        Of the convolution.
-    needs : tuple of int
-        The padding that the windows read, of `padding_of_conv2d`: rows and columns.
+    `block` and `padding` (rows, columns) are of the input; `needs` has what `padding_of_conv2d`
+    returns for rows and columns.
     """
     wanted = 1 if block == 1 and channels < BLOCK and groups == 1 else BLOCK
     around = max(needs)
@@ -66,14 +53,7 @@ def matmul_workspace(
 ) -> int:
     """Count the floats of one product.
 
-    Parameters
-    ----------
-    rows, inner, columns : int
-        Extents of the factors.
-    a_column : int
-        The distance of adjacent columns of the left factor.
-    b_column : int, optional
-        That of the right factor; by default it is packed.
+    `a_column` and `b_column` are the distances of adjacent columns; None: b is packed.
     """
     a = _up(inner, BLOCK) * BLOCK * rows if rows > 1 or a_column != 1 else 0
     if b_column is None or (b_column == 1 and columns % PANEL == 0 and rows < _FEWEST_PACKED_ROWS):
@@ -82,14 +62,9 @@ def matmul_workspace(
 
 
 def most_of_matmul(rows: int, inner: int, columns: int, *, is_packed: bool) -> int:
-    """Count the floats that one product may need, whatever the distances of its factors.
+    """Count the floats that one product may need, for any distances of its factors.
 
-    Parameters
-    ----------
-    rows, inner, columns : int
-        Extents of the factors; also expressions with ``*`` and ``//``.
-    is_packed : bool
-        True if the right factor is packed.
+    The extents may also be expressions with ``*`` and ``//``.
     """
     a = _up(inner, BLOCK) * BLOCK * rows
     return a if is_packed else a + _up(columns, PANEL) * PANEL * inner
@@ -98,12 +73,7 @@ def most_of_matmul(rows: int, inner: int, columns: int, *, is_packed: bool) -> i
 def bits_of_row(inner: int, block: int, *, activation_bits: int = 0) -> int:
     """Count the floats of a row of inputs as integers, for products with few bits.
 
-    Parameters
-    ----------
-    inner, block : int
-        All inputs, and how many share a scale.
-    activation_bits : int
-        8, or 0 for float32, which is three bytes of each input.
+    `block` inputs share a scale. With `activation_bits` of 0 an input takes three bytes.
     """
     return _up(inner, block) * (8 + (1 if activation_bits else 3) * block // 4)
 
@@ -111,17 +81,7 @@ def bits_of_row(inner: int, block: int, *, activation_bits: int = 0) -> int:
 def attention_workspace(
     heads: int, kv_heads: int, rows: int, keys: int, size: int, value_size: int
 ) -> int:
-    """Count the floats of one element of the batch.
-
-    Parameters
-    ----------
-    heads, kv_heads : int
-        Heads of q, and of k and v.
-    rows, keys : int
-        Rows of q, and of k and v.
-    size, value_size : int
-        Of a row of q and k, and of v.
-    """
+    """Count the floats of one element of the batch: `size` of a row of q and k."""
     q = _up(size, BLOCK) * BLOCK * rows
     k = _up(keys, PANEL) * PANEL * size
     v = _up(value_size, PANEL) * PANEL * keys if value_size % PANEL else 0
@@ -131,13 +91,8 @@ def attention_workspace(
 def recurrent_workspace(batch: int, hidden: int, *, states: int) -> int:
     """Count the floats of one direction of a recurrent layer.
 
-    Parameters
-    ----------
-    batch, hidden : int
-        Extents of the state.
-    states : int
-        How many the kernel has: 2 of an RNN and of a GRU that resets after the product, 3 of an
-        LSTM, 4 of another GRU.
+    Its kernel has 2 states for an RNN and for a GRU that resets after the product, 3 for an LSTM, 4
+    for another GRU.
     """
     return states * batch * (_up(hidden, BLOCK) | 1) * BLOCK
 
@@ -147,28 +102,15 @@ def _up(count: int, size: int) -> int:
 
 
 def lowp_panels(inner: int, columns: int, size: int) -> int:
-    """Count the bytes of a packed right factor of low-precision elements.
-
-    Parameters
-    ----------
-    inner, columns : int
-        Its extents.
-    size : int
-        Bytes of an element: 1 or 2.
-    """
+    """Count the bytes of a packed right factor of elements of `size` bytes, 1 or 2."""
     words = _up(inner, WORD // size) + (size == 1)
     return _up(columns, PANEL) * words * PANEL * WORD
 
 
 def lowp_matmul_workspace(rows: int, inner: int, columns: int, size: int) -> int:
-    """Count the bytes of one product of low-precision elements.
+    """Count the bytes of one product of elements of `size` bytes, 1 or 2.
 
-    Parameters
-    ----------
-    rows, inner, columns : int
-        Extents of the factors; 0 columns if the right factor is packed.
-    size : int
-        Bytes of an element: 1 or 2.
+    `columns` is 0 if the right factor is packed.
     """
     a = _up(inner * size, _ROW_BLOCK) * _ROW_BLOCK * rows
     return a + lowp_panels(inner, columns, size)
@@ -179,16 +121,8 @@ def lowp_conv2d_workspace(
 ) -> int:
     """Count the bytes of one image of 8-bit integers.
 
-    Parameters
-    ----------
-    channels, height, width : int
-        Of the input, with the pixels around it that the windows read.
-    block : int
-        Of the input.
-    groups : int
-        Of the convolution.
-    is_depthwise : bool
-        Whether each group has one channel and one output.
+    `height` and `width` include the pixels around it that the windows read. If `is_depthwise`, each
+    group has one channel and one output.
     """
     of_group = channels if is_depthwise else channels // groups
     if block > 1 or is_depthwise:

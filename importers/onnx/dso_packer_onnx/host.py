@@ -219,13 +219,14 @@ def declaration_of(operator: Operator) -> FunctionDeclaration:
 
     A type that not every compiler has is declared as void: the call converts the pointer.
     """
-    symbols = [f"int64_t {parameter(symbol)}" for symbol in operator.symbols]
+    numbers = [f"int64_t number{i}" for i in range(len(operator.numbers))]
+    numbers += [f"int64_t {parameter(symbol)}" for symbol in operator.symbols]
     types = [c_type(value) for value in (*operator.inputs, *operator.outputs)]
     num_inputs = len(operator.inputs)
     reads = [f"const {type_} *in{i}" for i, type_ in enumerate(types[:num_inputs])]
     writes = [f"{type_} *out{i}" for i, type_ in enumerate(types[num_inputs:])]
     workspace = ["void *workspace"] if operator.workspace else []
-    text = f"dso_status({', '.join([*symbols, *reads, *writes, *workspace]) or 'void'})"
+    text = f"dso_status({', '.join([*numbers, *reads, *writes, *workspace]) or 'void'})"
     return FunctionDeclaration(text, symbol=operator.name if "void" in types else "")
 
 

@@ -2,7 +2,8 @@
 
 The C function of an `Operator` is::
 
-    int32_t name([int64_t n_SYMBOL, ...] const T0 *in0, ..., T *out0, ..., [void *workspace])
+    int32_t name([int64_t number0, ...] [int64_t n_SYMBOL, ...] const T0 *in0, ..., T *out0, ...,
+                 [void *workspace])
 
 It returns 0, or raises an error of the ABI and returns -1.
 """
@@ -54,7 +55,8 @@ class Operator(NamedTuple):
     # The names in `packer.operators` that the function calls: ``"matmul"``, ``"conv2d"``.
     parts: frozenset[str] = frozenset()
     flops: int = 0  # Floating-point operations of one call, with 1 for each open extent
-    symbols: tuple[str, ...] = ()  # the open extents whose values are its first parameters
+    symbols: tuple[str, ...] = ()  # the open extents whose values are parameters
+    numbers: tuple[int, ...] = ()  # the arguments for its first parameters (lower/shared.py)
     is_plain: bool = False  # another generator wrote its loops, for one thread
     # The symbols whose values are the elements of its first output, in order.
     defines: tuple[str, ...] = ()

@@ -341,7 +341,7 @@ class FunctionWriter:
         return self.code.call("vm.builtin.reshape", register, self._shape(shape_of(value)))
 
     def _call(self, step: int, operator: Operator) -> None:
-        arguments: list[Register] = []
+        arguments: list[Register | int] = [*operator.numbers]
         temporary: list[Register] = []
         arguments += [self._number(parameter(symbol)) for symbol in operator.symbols]
         for value in operator.inputs:

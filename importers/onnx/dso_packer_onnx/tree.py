@@ -15,7 +15,9 @@ from .layout import choose_layouts
 from .lower.bits import Bits, use_bits
 from .lower.flow import FUNCTIONS
 from .lower.nodes import in_order, lower_nodes
+from .lower.shared import share_functions
 from .named import name_extents
+from .operator import shape_of
 from .plain_loops import plain_loops_note
 from .program import make_program
 from .read import bodies_of, conditions_of, take_extents, with_shapes
@@ -65,6 +67,9 @@ def make_tree(
     models = [
         with_shapes(part.model, given_to(part, parts, shapes)) for part in parts for shapes in sets
     ]
+    if len(sets) > 1:  # a set that is given twice is one
+        of_inputs = {tuple(map(shape_of, made.graph.inputs)): made for made in models}
+        models = [*of_inputs.values()]
     for made in models:
         concat_past(made)
     pairs = find_pairs(models, state, notes) if len(sets) == 1 else {}
@@ -124,7 +129,7 @@ def _variant(
         bodies += made
     notes += use_bits(model, bits)
     choose_layouts(model.graph)
-    operators = in_order(lower_nodes(model.graph))
+    operators = share_functions(in_order(lower_nodes(model.graph)))
     return Variant(model.graph, operators, conditions_of(model), named, bodies=bodies)
 
 

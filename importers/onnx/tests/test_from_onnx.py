@@ -99,6 +99,13 @@ def test_a_symbolic_batch(tmp_path: Path) -> None:
     assert json.loads(record(library))["outputs"][0]["shape"] == ["batch", 2]
 
 
+def test_a_set_of_shapes_that_is_given_twice_is_one(tmp_path: Path) -> None:
+    """The library has one function, as without the second one."""
+    sets = [{"x": (1, 3, 8, 8), "z": (1, 4)}] * 2
+    twice, once = load(network(), tmp_path, sets), load(network(), tmp_path, sets[0])
+    assert [str(one) for one in twice.inputs] == [str(one) for one in once.inputs]
+
+
 def test_several_sets_of_shapes_share_the_weights(tmp_path: Path) -> None:
     """Main chooses; the weights are stored once."""
     sets = [{"x": (n, 3, 8, 8), "z": (n, 4)} for n in (1, 4)]

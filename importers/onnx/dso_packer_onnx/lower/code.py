@@ -38,6 +38,7 @@ static inline void copy(void *to, const void *from, int64_t nbytes) {
   memcpy(y, x, (size_t)nbytes);
 }
 """
+_SQUARE = 16  # elements of a side: as many as a line of the cache has of float32
 _MOST_INLINE = 16  # elements that are copied by some instructions
 
 
@@ -102,10 +103,10 @@ def operator_of(
     functions += _COPY if " copy(" in before + body else ""
     header = (HEADER if parts else _PLAIN_HEADER) + functions
     code = f"{header}{before}\nint32_t @({', '.join(parameters)}) {{\n{body}}}\n"
-    name = f"{stem}_{hashlib.sha256(code.encode()).hexdigest()[:10]}"
+    name, code = named(stem, code)
     return Operator(
         name=name,
-        code=code.replace("@", name),
+        code=code,
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         workspace=workspace,
@@ -113,3 +114,24 @@ def operator_of(
         flops=flops,
         symbols=symbols,
     )
+
+
+def named(stem: str, code: str) -> tuple[str, str]:
+    """Return the name of a function by its code, in which it is ``@``, and the code with it."""
+    name = f"{stem}_{hashlib.sha256(code.encode()).hexdigest()[:10]}"
+    return name, code.replace("@", name)
+
+
+def squares_in_c(rows: str, columns: str, step: str, apart: str) -> str:
+    """Return loops that transpose x to y in squares, whose extents the compiler knows."""
+    inner = f"y[(i0 + i) * {step} + k0 + k] = x[(k0 + k) * {apart} + i0 + i];"
+    return f"""\
+    for (int64_t i0 = 0; i0 < {rows}; i0 += {_SQUARE})
+      for (int64_t k0 = 0; k0 < {columns}; k0 += {_SQUARE})
+        if ({rows} - i0 >= {_SQUARE} && {columns} - k0 >= {_SQUARE})
+          for (int i = 0; i < {_SQUARE}; i++)
+            for (int k = 0; k < {_SQUARE}; k++) {inner}
+        else
+          for (int i = 0; i < {_SQUARE} && i < {rows} - i0; i++)
+            for (int k = 0; k < {_SQUARE} && k < {columns} - k0; k++) {inner}
+"""

@@ -13,7 +13,7 @@ from .flow import flow, raising
 from .images import concat, conv2d, interleave, pooling, reorder, resize
 from .lowp import lowp_conv2d, lowp_matmul
 from .open.windows import computed_pad
-from .quantize import dequantize, dynamic_quantize, quantize
+from .quantize import dequantize, dynamic_quantize, quantize, unpack
 from .recurrent_layer import recurrent
 from .rows import attention, double_matmul, matmul, normalize
 
@@ -51,6 +51,7 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Reorder": reorder,
     "RowsBits": rows_bits,
     "Resize": resize,
+    "Unpack": unpack,
     **dict.fromkeys((f"Sequence{call}" for call in CALLS), flow),
 }
 

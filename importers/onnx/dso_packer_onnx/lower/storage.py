@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _ALIGNMENT = 64
 _FLOAT, _BFLOAT16 = 1, 16  # TensorProto.DataType
-_HELPERS = """\
+HELPERS = """\
 static inline void dso_widen(const uint16_t *from, float *to, int64_t count) {
   for (int64_t i = 0; i < count; i++) {
     const uint32_t bits = (uint32_t)from[i] << 16;
@@ -103,7 +103,7 @@ def declared(value: ir.Value) -> str:
 
 def helpers(storages: Iterable[Storage]) -> str:
     """Return the C functions that convert values, if one needs them."""
-    return _HELPERS if any(one.before or one.after for one in storages) else ""
+    return HELPERS if any(one.before or one.after for one in storages) else ""
 
 
 def compute_in_float(model: onnx.ModelProto) -> None:

@@ -7,6 +7,7 @@ extents after windows that round up or are padded by name it leaves unknown.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from .types import known_extents
 if TYPE_CHECKING:
     import onnx_ir as ir
 
+_DENOMINATOR = 1000  # of a scale, at most
 _FAR = (1 << 31) - 1  # a number from here on is the end of any axis
 
 
@@ -142,16 +144,40 @@ def _padded(node: ir.Node, before: Sequence[Extent | None]) -> list[Extent | Non
 
 
 def _resized(node: ir.Node, before: Sequence[Extent | None]) -> list[Extent | None] | None:
-    """Return the extents after a Resize to sizes."""
-    sizes = numbers_of([*node.inputs, None, None, None][3])
+    """Return the extents after a Resize to sizes, or by constant scales of the whole image."""
+    import onnx_ir as ir
+
+    scales, sizes = [*node.inputs, None, None, None][2:4]
     policy = node.attributes.get_string("keep_aspect_ratio_policy", "stretch")
-    if sizes is None or policy != "stretch":
+    mode = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
+    numbers: Sequence[Extent] | None = numbers_of(sizes) if policy == "stretch" else None
+    axes = node.attributes.get_ints("axes") or range(len(before))
+    factors = None if scales is None else ir.convenience.get_const_tensor(scales)
+    known = [extent for axis in axes if (extent := before[axis]) is not None]
+    is_scaled = factors is not None and factors.size and mode != "tf_crop_and_resize"
+    if factors is not None and is_scaled and len(known) == len(axes):
+        pairs = zip(known, factors.numpy(), strict=True)
+        numbers = [_scaled(extent, factor) for extent, factor in pairs]
+    if numbers is None:
         return None
     found = [*before]
-    axes = node.attributes.get_ints("axes") or range(len(before))
-    for axis, size in zip(axes, sizes, strict=True):
-        found[axis] = size
+    for axis, number in zip(axes, numbers, strict=True):
+        found[axis] = number
     return found
+
+
+def _scaled(extent: Extent, factor: Any) -> Extent:
+    """Return an extent times a factor of float32, taken for a near fraction of small numbers.
+
+    So 40 times 2.3 is 92, as it is if float32 multiplies, and not a bit less.
+    """
+    import sympy
+
+    exact = Fraction(float(factor))
+    short = exact.limit_denominator(_DENOMINATOR)
+    found = short if type(factor)(short) == factor else exact
+    ratio = sympy.Rational(found.numerator, found.denominator)
+    return written(rounded_down(ratio * expression_of(extent)))
 
 
 def _framed(node: ir.Node, before: Sequence[Extent | None]) -> list[Extent | None] | None:

@@ -22,7 +22,7 @@ from .attention_layout import lay_out_attention
 from .attention_operator import fuse_attention_operator
 from .backwards import gather_backwards
 from .bfloat16 import fuse_bfloat16, fuse_bfloat16_bias
-from .bits import fuse_bits
+from .bits import fuse_bits, unpack_bits
 from .caches import attend_to_caches
 from .clean import (
     inline_functions,
@@ -65,6 +65,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     raise_sequences,
     fuse_dequantized,
     fuse_bits,
+    unpack_bits,
     fold_constants,
     fix_shapes,
     remove_no_ops,

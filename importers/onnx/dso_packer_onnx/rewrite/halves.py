@@ -1,8 +1,8 @@
 """Values of float16 and bfloat16 that are computed as float32.
 
-Operators around a product or a convolution keep their results as float32, as ONNX Runtime does, so
-that kernels and rewrites of float32 serve. A Cast is left where such values begin and end. Weights
-of products and convolutions remain halves, which the kernels widen.
+Operators around a product, a convolution, a pool or a reduction keep their results as float32, as
+ONNX Runtime does, so that kernels and rewrites of float32 serve. A Cast is left where such values
+begin and end. Weights of products and convolutions remain halves, which the kernels widen.
 """
 
 from __future__ import annotations
@@ -26,24 +26,28 @@ from .record import record_fold
 from .regions import EACH, region
 
 MOST_TAPS = 49  # of a window whose weights are halves; tile.c
-_HEAVY = {"Conv", "ConvTranspose", "GRU", "Gemm", "LSTM", "MatMul", "RNN"}
-_OTHERS = {
+# Operators that sum or compare many elements: what is joined to them is float32 too.
+_SEEDS = {
+    *("Conv", "ConvTranspose", "GRU", "Gemm", "LSTM", "MatMul", "RNN"),
     *("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "Resize"),
     *("GroupNormalization", "InstanceNormalization", "LayerNormalization", "RMSNormalization"),
-    *("LogSoftmax", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Softmax"),
+    *("CumSum", "LogSoftmax", "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin"),
+    *("ReduceProd", "ReduceSum", "ReduceSumSquare", "Softmax", "TopK"),
+}
+_MOVES = {
     *("DepthToSpace", "Expand", "Flatten", "Gather", "Pad", "Reshape", "Slice", "SpaceToDepth"),
     *("Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
 }
-_MEMBERS = (EACH | _OTHERS | _HEAVY) - {"DequantizeLinear", "QuantizeLinear"}
+_MEMBERS = (EACH | _MOVES | _SEEDS) - {"DequantizeLinear", "QuantizeLinear"}
 _BETWEEN = {ir.DataType.FLOAT, *HALVES}  # of a Cast that becomes none
 
 
 def widen_halves(model: ir.Model) -> int:
-    """Compute with float32 what products and convolutions of halves are joined to.
+    """Compute with float32 what operators of halves that sum or compare are joined to.
 
     Returns how many operators do so. Products of bfloat16 remain, which have a kernel.
     """
-    found = region(model, lambda node: node.op_type in _HEAVY and _is_member(node), _is_member)
+    found = region(model, lambda node: node.op_type in _SEEDS and _is_member(node), _is_member)
     wide: dict[ir.Value, ir.Value] = {}
     members = set(found)
     for node in found:

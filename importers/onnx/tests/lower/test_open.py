@@ -90,6 +90,8 @@ MODELS = {
     " { y = Conv <group = 2, pads = [2, 1], dilations = [1], strides = [1]> (x, w, c) }",
     "MaxPool": "(float[a, 2, b] x) => (float[p, q, r] y)"
     " { y = MaxPool <kernel_shape = [2], pads = [1, 1], strides = [1]> (x) }",
+    "MaxPool, with places": "(float[a, 2, b] x) => (int64[p, q, r] y)"
+    " { u, y = MaxPool <kernel_shape = [2], pads = [1, 1], strides = [1]> (x) }",
     "AveragePool": "(double[a, 2, b] x) => (double[p, q, r] y)"
     " { y = AveragePool <kernel_shape = [2], pads = [1, 1], strides = [2]> (x) }",
     "Pad": "(float[a, b] x) => (float[p, q] y) <int64[4] n = {1, 0, -0, 2}, float v = {7}>"
@@ -133,6 +135,9 @@ MODELS = {
     "Resize": "(float[1, 2, a, b] x) => (float[p, q, r, s] y) <float[4] n = {1, 1, 2, 2}>"
     ' { y = Resize <mode = "nearest", nearest_mode = "floor",'
     ' coordinate_transformation_mode = "asymmetric"> (x, , n) }',
+    "pools of images whose extents float32 rounds": "(float[1, 2, a, b] x) => (float[p, q, r, s] y)"
+    " <float[4] n = {1, 1, 1, 1.4}>"
+    ' { u = Resize <mode = "linear"> (x, , n) y = MaxPool <kernel_shape = [1, 1]> (u) }',
     "DFT": "(float[a, b, 2] x) => (float[p, q, r] y) <int64 n = {1}> { y = DFT (x, , n) }",
     "STFT": "(float[a, b2, 1] x) => (float[p, q, r, s] y) <int64 n = {2}, int64 d = {3}>"
     " { y = STFT (x, d, , n) }",
@@ -143,6 +148,10 @@ MODELS = {
     "halves": "(float16[a, b] x, float16[b] z) => (float16[p, q] y)"
     " { u = Transpose (x) v = Transpose (u) w = Div (v, z) t = Cast <to = 1> (w) r = Relu (t)"
     " y = Cast <to = 10> (r) }",
+    "halves that are compared": "(float16[a, b, 2] x) => (float16[p, q, r] y)"
+    " <int64[1] i = {2}> { y = ReduceMax (x, i) }",
+    "bfloat16": "(float[a, b] x) => (float[p, q] y)"
+    " { u = Cast <to = 16> (x) y = Cast <to = 1> (u) }",
     "Reshape": "(float[a, b] x) => (float[p] y) <int64[1] s = {-1}>"
     " { r = Relu (x) y = Reshape (r, s) }",
     "MatMul": "(float[a, b] x, float[b, 5] z) => (float[p, q] y) { y = MatMul (x, z) }",
@@ -165,11 +174,12 @@ NOT_EMPTY = {
     "GatherElements",
     "GatherND",
     "MaxPool",
+    "MaxPool,",
 }
 NOT_EMPTY |= {"Pad", "ReduceMax", "ReduceMean", "Slice", "Softmax", "depthwise", "pools"}
 NOT_EMPTY |= {"ConvTranspose", "Resize", "STFT"}
 # Gaps of the reference evaluator.
-GAPS = {"Conv", "ConvTranspose", "MaxPool", "STFT", "depthwise", "pools"}
+GAPS = {"Conv", "ConvTranspose", "MaxPool", "MaxPool,", "STFT", "depthwise", "pools"}
 
 
 def model_of(text: str) -> onnx.ModelProto:

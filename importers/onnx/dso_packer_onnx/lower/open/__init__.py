@@ -14,7 +14,7 @@ from ...operator import Operator
 from ..one_node import results
 from ..refused import refuse
 from . import chosen, movement, reductions, scatter, spectrum, values, windows
-from .elements import elementwise
+from .elements import cast_bfloat16, elementwise, is_cast_of_bfloat16
 from .scalar import scalar_in_c
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def lower_open(node: ir.Node) -> Operator:
 
     Raises OperatorRefusedError if there are none for its data types or attributes.
     """
+    if is_cast_of_bfloat16(node):
+        return cast_bfloat16(node)
     rule = _rule(node)
     assert rule is not None
     takes_halves = rule is elementwise or node.op_type in {*movement.RULES, "Shape"}

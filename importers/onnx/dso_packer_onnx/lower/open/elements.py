@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...dtypes import dtype_name
 from ...operator import shape_of
+from ..code import count_in_c, operator_of
 from ..one_node import results
+from ..storage import HELPERS
 from .parts import broadcast, indices_of, inputs_of, merged, nest, operator, place, strides
 from .scalar import scalar_in_c
 
@@ -31,3 +34,17 @@ def elementwise(node: ir.Node) -> Operator:
     assert code is not None
     body = f"    y0[{place(made, names)}] = {code.value};\n"
     return operator(node, nest(extents, code.checks + body), inputs)
+
+
+def is_cast_of_bfloat16(node: ir.Node) -> bool:
+    """Return True for a Cast between bfloat16 and float32."""
+    values = [*inputs_of(node), *results(node)]
+    return node.op_type == "Cast" and {*map(dtype_name, values)} == {"bfloat16", "float32"}
+
+
+def cast_bfloat16(node: ir.Node) -> Operator:
+    """Lower a Cast between bfloat16, which C lacks, and float32."""
+    (x,), (out,) = inputs_of(node), results(node)
+    function = "dso_widen" if dtype_name(out) == "float32" else "dso_round_to_bfloat16"
+    body = f"  {function}(x0, y0, {count_in_c(shape_of(out))});\n  return 0;\n"
+    return operator_of("cast", body, [x], [out], before=HELPERS)

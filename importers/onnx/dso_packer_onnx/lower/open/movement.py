@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...dtypes import c_type
 from ...extent import Extent, in_c, product
 from ...operator import elements, shape_of
-from ..code import copy_in_c, count_in_c
+from ..code import copy_in_c, count_in_c, squares_in_c
 from ..one_node import results
 from ..refused import refuse
 from .parts import (
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 
 _FEW = 8  # columns that are written together, row after row
-_SQUARE = 16  # elements of a side: as many as a line of the cache has of float32
 
 
 def _moved(node: ir.Node, steps: Sequence[Extent]) -> Operator:
@@ -55,22 +54,14 @@ def _transpose(node: ir.Node) -> Operator:
     after = strides(tuple(extent for extent, _ in axes))
     last = len(axes) - 1
     first = next((i for i, (_, step) in enumerate(axes) if step == 1), last)
-    inner = f"y[i * {in_c(after[first])} + k] = x[k * {in_c(axes[last][1])} + i];"
+    step, apart = in_c(after[first]), in_c(axes[last][1])
     if first == last:
         text = f"    {copy_in_c('y', 'x', axes[last][0])}\n"
     elif isinstance(count := axes[last][0], int) and count <= _FEW:
-        step, apart = in_c(after[first]), in_c(axes[last][1])
         writes = "".join(f" y[i * {step} + {k}] = x[{k} * {apart} + i];" for k in range(count))
         text = f"    for (int64_t i = 0; i < {in_c(axes[first][0])}; i++) {{{writes} }}\n"
     else:
-        rows, columns = in_c(axes[first][0]), in_c(axes[last][0])
-        text = (
-            f"    for (int64_t i0 = 0; i0 < {rows}; i0 += {_SQUARE})\n"
-            f"      for (int64_t k0 = 0; k0 < {columns}; k0 += {_SQUARE})\n"
-            f"        for (int64_t i = i0; i < {rows} && i < i0 + {_SQUARE}; i++)\n"
-            f"          for (int64_t k = k0; k < {columns} && k < k0 + {_SQUARE}; k++)\n"
-            f"            {inner}\n"
-        )
+        text = squares_in_c(in_c(axes[first][0]), in_c(axes[last][0]), step, apart)
     outer = [i for i in range(last) if i != first]
     names = [f"a{number}" for number in range(len(outer))]
     type_ = c_type(out)

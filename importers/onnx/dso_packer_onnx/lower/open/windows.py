@@ -89,29 +89,34 @@ def _conv(node: ir.Node) -> Operator:
 
 
 def _pool(node: ir.Node) -> Operator:
-    x, (out,) = given(node, 0), results(node)
+    x, (out, *chosen) = given(node, 0), results(node)
     shape, made = shape_of(x), shape_of(out)
     kernel = list(attribute(node, "kernel_shape", []))
     window = _Window.of(node, kernel)
     lines, test = window.places(shape[2:])
-    if attribute(node, "ceil_mode", 0):
-        raise refuse(node, "open", "ceil_mode")
+    is_counted = attribute(node, "count_include_pad", 0)
+    for name in ("ceil_mode",) * is_counted + ("storage_order",) * bool(chosen):
+        if attribute(node, name, 0):
+            raise refuse(node, "open", name)
     type_ = c_type(out)
     source = place(strides(shape), ["i0", "i1", *(f"p{axis}" for axis in range(len(kernel)))])
     is_max = node.op_type == "MaxPool"
-    step = "if (!n || v > r || v != v) r = v;\n    n++;" if is_max else "r += v;\n    n++;"
+    chosen_at = f", at = {source}" if chosen else ""
+    step = f"if (!n++ || v > r || v != v) r = v{chosen_at};" if is_max else "r += v, n++;"
     inner = (
         f"{lines}    if (!({test})) continue;\n    const {type_} v = x0[{source}];\n    {step}\n"
     )
     count = 1
     for extent in kernel:
         count *= extent
-    whole = str(count) if attribute(node, "count_include_pad", 0) else "n"
+    whole = str(count) if is_counted else "n"
     end = "r" if is_max else f"r / {whole}"
+    target = place(strides(made), indices_of(len(made)))
     body = (
-        f"    {type_} r = 0;\n    int64_t n = 0;\n{nest(kernel, inner, 'j')}"
-        f"    y0[{place(strides(made), indices_of(len(made)))}] = {end};\n"
+        f"    {type_} r = 0;\n    int64_t n = 0{', at = 0' if chosen else ''};\n"
+        f"{nest(kernel, inner, 'j')}    y0[{target}] = {end};\n"
     )
+    body += f"    y1[{target}] = at;\n" if chosen else ""
     return operator(node, nest(made, body), [x])._replace(is_plain=True)
 
 
