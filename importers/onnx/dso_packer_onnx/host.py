@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -84,24 +84,15 @@ _NUMBERS = """\
 
 #include "dso_packer.h"
 
-%(functions)s%(step)s
+%(functions)s%(steps)s
 static inline int64_t n_up(int64_t a) { return (a + 63) / 64 * 64; }
 
-int64_t %(name)s(int64_t index%(parameters)s) {
-%(named)s%(unused)s  switch (index) {
-%(cases)s  }
-  return 0;
-}
-
-/* The bytes in floating point, where nothing overflows. */
+%(numbers)s/* The bytes in floating point, where nothing overflows. */
 #define n_floor(a, b) floor((a) / (b))
 #define n_max(a, b) fmax(a, b)
 #define n_min(a, b) fmin(a, b)
 #define n_up(a) ((a) + 63)
-static double nbytes(%(doubles)s) {
-%(doubles_named)s%(unused)s  return %(nbytes)s;
-}
-#undef n_floor
+%(nbytes)s#undef n_floor
 #undef n_max
 #undef n_min
 #undef n_up
@@ -111,9 +102,23 @@ static int32_t refuse(const char *what, int64_t one, int64_t other) {
   snprintf(text, sizeof text, "%%s%%" PRId64 "%%s%%" PRId64, what, one, ", found ", other);
   return dso_raise("ValueError", text);
 }
+%(checks)s"""
+_NUMBER = """\
+int64_t %(name)s(int64_t index, %(integers)s) {
+%(named)s%(unused)s  switch (index) {
+%(cases)s  }
+  return 0;
+}
 
+"""
+_NBYTES = """\
+static double nbytes%(number)s(%(doubles)s) {
+%(doubles_named)s%(unused)s  return %(nbytes)s;
+}
+"""
+_CHECK = """
 dso_status %(name)s_check(%(integers)s) {
-%(named)s%(unused)s%(checks)s  if (nbytes(%(arguments)s) > %(most)s)
+%(named)s%(unused)s%(checks)s  if (nbytes%(number)s(%(arguments)s) > %(most)s)
     return dso_raise("OutOfMemoryError", %(too_large)s);
   return 0;
 }
@@ -140,12 +145,21 @@ class Numbers:
         check_name(int64_t n_SYMBOL, ...)``.
     step_name : str
         ``int64_t step_name(int64_t extent, int64_t factor, int64_t rest)``, if `has_steps`.
+    is_used : bool
+        True if `name` is called; without branches, loops and numbers that data decides it is
+        there in any case.
     """
 
     def __init__(
-        self, symbols: Sequence[str], named: Mapping[str, Extent], key: Sequence[object]
+        self,
+        symbols: Sequence[str],
+        named: Mapping[str, Extent],
+        key: Sequence[object],
+        known: Collection[str] | None = None,
     ) -> None:
-        self.symbols = tuple(symbols)
+        """Begin the functions; `known` are the symbols that an earlier check had, if any did."""
+        self.symbols, self._known = tuple(symbols), known or ()
+        self.is_used = known is None
         self._named = {parameter(name): in_c(extent) for name, extent in named.items()}
         self.name = f"numbers_{blake2b(repr(key).encode(), digest_size=8).hexdigest()}"
         self.check_name, self.step_name = f"{self.name}_check", f"{self.name}_step"
@@ -157,6 +171,7 @@ class Numbers:
 
     def index(self, code: str) -> int:
         """Return the index of a number that is not known yet, an expression of C."""
+        self.is_used = True
         self._codes.append(code)
         return len(self._codes) - 1
 
@@ -168,7 +183,7 @@ class Numbers:
         `extents` are the extents of all values: none may be negative.
         """
         self._nbytes, self._function = nbytes, function
-        for symbol in self.symbols:
+        for symbol in (one for one in self.symbols if one not in self._known):
             most, name = conditions.most.get(symbol, _MOST_EXTENT), parameter(symbol)
             text = c_string(f"{function}: extent {symbol}, expected at most ")
             self._checks += f"  if ({name} > {most}) return refuse({text}, {most}, {name});\n"
@@ -181,19 +196,14 @@ class Numbers:
             text = c_string(f"{function}: {where}: extent {other} as {one}, expected ")
             self._checks += f"  if ({a} != {b}) return refuse({text}, {a}, {b});\n"
 
-    def module(self) -> CSourceModule | None:
-        """Make the module of the functions; None for a model without open extents."""
-        if not self.symbols:
-            return None
+    def parts(self, number: str) -> tuple[str, str, str, str]:
+        """Return the C of steps, numbers, bytes and check; `number` ends the name of `nbytes`."""
         names = [parameter(name) for name in self.symbols]
         named = [f"{name} = {code};\n" for name, code in self._named.items()]
-        integers = ", ".join(f"int64_t {name}" for name in names)
-        code = _NUMBERS % {
-            "functions": FLOOR_DIV,
-            "step": _STEP % {"name": self.step_name} if self.has_steps else "",
+        words = {
             "name": self.name,
-            "parameters": f", {integers}",
-            "integers": integers,
+            "number": number,
+            "integers": self._integers(),
             "doubles": ", ".join(f"double {name}" for name in names),
             "arguments": ", ".join(f"(double){name}" for name in names),
             "named": "".join(f"  const int64_t {line}" for line in named),
@@ -205,13 +215,33 @@ class Numbers:
             "most": float(_MOST_NBYTES),
             "too_large": c_string(f"{self._function}: the values for these extents exceed memory"),
         }
-        types = {
-            self.name: f"int64_t(int64_t index, {integers})",
-            self.check_name: f"dso_status({integers})",
-        }
+        step = _STEP % {"name": self.step_name} if self.has_steps else ""
+        return step, _NUMBER % words if self.is_used else "", _NBYTES % words, _CHECK % words
+
+    def types(self) -> dict[str, str]:
+        """Return the types of the functions."""
+        integers = self._integers()
+        types = {self.name: f"int64_t(int64_t index, {integers})"} if self.is_used else {}
+        types[self.check_name] = f"dso_status({integers})"
         if self.has_steps:
             types[self.step_name] = "int64_t(int64_t extent, int64_t factor, int64_t rest)"
-        return shared(self.name, code, partial(CSourceModule, code, functions=types))
+        return types
+
+    def _integers(self) -> str:
+        return ", ".join(f"int64_t {parameter(name)}" for name in self.symbols)
+
+
+def numbers_module(numbers: Sequence[Numbers]) -> CSourceModule | None:
+    """Make the module of the functions of a variant; None for a model without open extents."""
+    numbers = [one for one in numbers if one.symbols]
+    if not numbers:
+        return None
+    parts = (one.parts(f"_{i}" if i else "") for i, one in enumerate(numbers))
+    joined = map("".join, zip(*parts, strict=True))
+    words = zip(("steps", "numbers", "nbytes", "checks"), joined, strict=True)
+    code = _NUMBERS % {"functions": FLOOR_DIV, **dict(words)}
+    types = {name: type_ for one in numbers for name, type_ in one.types().items()}
+    return shared(numbers[0].name, code, partial(CSourceModule, code, functions=types))
 
 
 def declaration_of(operator: Operator) -> FunctionDeclaration:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .extent import Extent, identifier, parsed, symbols_of
+from .extent import Extent, identifier, symbols_of
+from .extent_text import parsed
 from .operator import shape_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from .dtypes import data_type, dtype_name
 from .extent import Extent, in_c, parameter, symbols_of
 from .flow_code import write_flow
 from .flow_helpers import NBYTES, NUMBER, flow_module, is_flow_helper
-from .host import COPY, Numbers, helper_module
+from .host import COPY, Numbers, helper_module, numbers_module
 from .inputs import check_extents, check_inputs
 from .operator import shape_of, stored_shape
 from .plan import epoch_of, epochs_of, nbytes_of, plan_memory
@@ -76,12 +76,11 @@ def make_program(
         choice = ShapeChoice(name, [variant.graph for variant in variants])
         choice.write(program, names)
     pairs = zip(names, variants, strict=True)
-    writers = [one for pair in pairs for one in _write(program, *pair, weights)]
+    numbers = [_write(program, *pair, weights) for pair in pairs]
     executable = program.executable()
     if choice is not None:
         executable.import_module(choice.module())
-    numbers = (numbers.module() for writer in writers for numbers in writer.all_numbers)
-    for module in filter(None, numbers):
+    for module in filter(None, map(numbers_module, numbers)):
         executable.import_module(module)
     if any(function.name == COPY for function in executable.functions):
         executable.import_module(helper_module())
@@ -96,12 +95,23 @@ def _write(
     variant: Variant,
     weights: Mapping[ir.Value, str],
     key: Sequence[object] = (),
-) -> list[FunctionWriter]:
+) -> list[Numbers]:
     """Write the function of a variant and the functions of its bodies."""
     writer = FunctionWriter(program, name, variant, weights, key)
     writer.write()
-    bodies = (_write(program, *body, weights, [body.function]) for body in variant.bodies)
-    return [writer, *(one for made in bodies for one in made)]
+    outer = writer.all_numbers[0].name
+    bodies = (_write(program, *body, weights, [body.function, outer]) for body in variant.bodies)
+    return [*writer.all_numbers, *(one for made in bodies for one in made)]
+
+
+def _key_of(variant: Variant) -> list[object]:
+    """Return what the numbers of a variant, and of its bodies, depend on."""
+    operators = variant.operators
+    key: list[object] = [*map(shape_of, variant.graph.inputs), *variant.named.values()]
+    key += [one.name for one in operators]
+    # The names of branches and loops do not say what they give.
+    key += [(one.defines, *map(shape_of, one.outputs)) for one in operators if one.flow]
+    return key + [(body.function, *_key_of(body.variant)) for body in variant.bodies]
 
 
 class FunctionWriter:
@@ -125,10 +135,9 @@ class FunctionWriter:
         shapes = [shape_of(value) for value in self.graph.inputs]
         symbols = symbols_of(extent for shape in shapes for extent in shape)
         self.epochs = epochs_of(self.operators, self.named)
-        self.key = [*shapes, *self.named.values(), *(one.name for one in self.operators), *key]
-        flows = [one for one in self.operators if one.flow]  # their names do not say what they give
-        self.key += [(one.defines, *map(shape_of, one.outputs)) for one in flows]
-        self.numbers = Numbers(symbols, self._known_names(0), self.key)
+        self.key = [*_key_of(variant), *key]
+        known = () if key else None
+        self.numbers = Numbers(symbols, self._known_names(0), self.key, known)
         self.all_numbers = [self.numbers]
         self.epoch = 0
         self.heap: Register | None = None
@@ -173,10 +182,11 @@ class FunctionWriter:
     def define(self, symbols: Mapping[str, Register]) -> None:
         """Begin an epoch: from here on these symbols have values."""
         self.epoch += 1
+        known = [*self.symbols]
         self.symbols |= symbols
         self.calculated |= {in_c(symbol): register for symbol, register in symbols.items()}
         key = [self.epoch, *self.key]
-        self.numbers = Numbers([*self.symbols], self._known_names(self.epoch), key)
+        self.numbers = Numbers([*self.symbols], self._known_names(self.epoch), key, known)
         self.all_numbers.append(self.numbers)
         nbytes = self.plan.born_nbytes.get(self.epoch, "")
         check_extents(self, nbytes)

@@ -43,10 +43,14 @@ class Block:
 
     def add(self, kind: str, *inputs: str, outputs: int = 1, **attributes: object) -> str:
         """Add a node; returns its first output."""
-        made = [f"v{self.names[0] + i}" for i in range(outputs)]
-        self.names[0] += outputs
+        made = [self.fresh() for _ in range(outputs)]
         self.nodes.append(helper.make_node(kind, inputs, made, **attributes))
         return made[0]
+
+    def fresh(self) -> str:
+        """Return a name that no other value has: the evaluator does not hide outer values."""
+        self.names[0] += 1
+        return f"v{self.names[0] - 1}"
 
     def vector(self) -> str:
         """Choose a vector, late ones more often."""
@@ -116,7 +120,7 @@ class Block:
         """Carry one or two vectors through rounds, which may end early and collect numbers."""
         count, collects = self.random.randint(1, 2), self.random.random() < 0.5
         carried = [self.vector() for _ in range(count)]
-        inner = [f"c{self.names[0]}_{i}" for i in range(count)]
+        inner = [self.fresh() for _ in range(count)]
         body = self.inner(inner)
         results = [body.short(body.vector()) for _ in range(count)]
         goes_on = body.condition() if self.random.random() < 0.3 else body.add("Identity", "yes")
@@ -131,7 +135,7 @@ class Block:
     def listed(self) -> str:
         """Collect vectors in a sequence, in rounds, and join them or take one."""
         start = self.add("SequenceConstruct", self.vector())
-        inner = f"c{self.names[0]}_s"
+        inner = self.fresh()
         body = self.inner([])
         graph = body.graph([], [], body.add("Identity", "yes"))
         graph.input.append(helper.make_tensor_sequence_value_info(inner, TensorProto.FLOAT, None))

@@ -10,6 +10,7 @@ import argparse
 import io
 import multiprocessing
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -349,6 +350,9 @@ class Kind(NamedTuple):
         )
         options = parser.parse_args()
         os.environ["PACKER_CACHE"] = "off"  # no two graphs are equal
+        if shutil.which("clang"):  # compiles wrappers in a fifth of GCC's time
+            os.environ.setdefault("CC", "clang")
+            os.environ["CCC_OVERRIDE_OPTIONS"] = "# O0"  # also of the wrappers
         start, end, bad = time.monotonic(), options.first + options.count, 0
         parts = [range(at, min(at + _TOGETHER, end)) for at in range(options.first, end, _TOGETHER)]
         step = _TASKS * options.jobs

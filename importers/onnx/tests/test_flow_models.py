@@ -330,3 +330,21 @@ def test_a_model_is_as_in_onnx_runtime(name: str, tmp_path: Path) -> None:
         for one, wanted in zip(found if len(expected) > 1 else [found], expected, strict=True):
             assert one.shape == wanted.shape
             np.testing.assert_allclose(one.numpy(), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_equal_features_give_equal_boxes(tmp_path: Path) -> None:
+    """Where a set of boxes differs, features were rounded otherwise: what follows them is equal."""
+    model = exported("YOLO")
+    before = [node.output[0] for node in model.graph.node if node.op_type == "Conv"][-1]
+    outputs = [one.name for one in model.graph.output]
+    inferred = onnx.shape_inference.infer_shapes(model)
+    (features,) = (one for one in inferred.graph.value_info if one.name == before)
+    head = onnx.utils.Extractor(inferred).extract_model([before], outputs)
+    model.graph.output.append(features)
+    main = main_of(model, tmp_path)
+    session = onnxruntime.InferenceSession(head.SerializeToString())
+    for seed in range(20):
+        *found, given = main(*MODELS["YOLO"][1](np.random.default_rng(seed)))
+        for one, wanted in zip(found, session.run(None, {before: given.numpy()}), strict=True):
+            assert one.shape == wanted.shape
+            np.testing.assert_allclose(one.numpy(), wanted, rtol=1e-6, atol=1e-6)

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..extent import Extent, parsed, product, written
+from ..extent import Extent, product, written
+from ..extent_text import parsed
 from .words import name_of_node
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from ..extent import Extent, expression_of, rounded_down, rounded_up, total, written
@@ -202,6 +202,7 @@ def _numbers(value: ir.Value | None) -> list[int] | None:
     return None if tensor is None else [int(number) for number in tensor.numpy().reshape(-1)]
 
 
+@lru_cache(1024)  # sympy needs milliseconds, and bodies are inferred again
 def _count(extent: Extent, start: int, end: int, step: int) -> Extent:
     """Return how many elements of an axis a Slice takes."""
     import sympy

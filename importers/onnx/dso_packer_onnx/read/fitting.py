@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement
 
-from ..extent import Extent, flattened, parsed, product, value_at, written
+from ..extent import Extent, flattened, product, value_at, written
+from ..extent_text import parsed
 from .passes import Sample, value_of
 
 _MOST_FACTORS = 3

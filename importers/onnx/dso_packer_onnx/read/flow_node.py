@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..extent import Extent, expression_of, parsed, symbols_of, value_at, written
+from ..extent import Extent, expression_of, symbols_of, value_at, written
+from ..extent_text import parsed
 from .objects import ObjectType, put_object
 from .types import Type, known_extents
 from .words import name_of_node, refusal

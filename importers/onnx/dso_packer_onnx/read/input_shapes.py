@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from runtime.error import near_names, shown
 
-from ..extent import Extent, identifier, parsed, step_of
+from ..extent import Extent, identifier, step_of
+from ..extent_text import parsed
 from .types import known_extents
 from .words import refusal, shape_text
 
