@@ -114,17 +114,23 @@ def _generate(
 
 
 def _check(ids: Sequence[int], maximum: int, sampling: Sampling) -> None:
+    _check_tokens(ids)
     rows = (
-        ("ids", len(ids) > 0, "at least one token", ids),
         ("maximum", maximum >= 0, "at least 0", maximum),
-        ("temperature", 0 <= sampling.temperature < float("inf"), "at least 0", sampling[0]),
+        ("temperature", 0 <= sampling[0] < float("inf"), "at least 0, finite", sampling[0]),
         ("top_k", sampling.top_k >= 0, "at least 0", sampling.top_k),
         ("top_p", 0 < sampling.top_p <= 1, "more than 0, at most 1", sampling.top_p),
-        ("repetition_penalty", sampling.repetition_penalty > 0, "more than 0", sampling[3]),
+        ("repetition_penalty", 0 < sampling[3] < float("inf"), "more than 0, finite", sampling[3]),
     )
     for name, is_good, expected, found in rows:
         if not is_good:
             raise ValueError(f"generate: {name}, expected {expected}, found {found!r}")
+
+
+def _check_tokens(ids: Sequence[int]) -> None:
+    if not (len(ids) > 0 and min(ids) >= 0 and max(ids) < 1 << 31):
+        text = "at least one token, each from 0 to 2147483647"
+        raise ValueError(f"generate: ids, expected {text}, found {ids!r}")
 
 
 # ---- The arguments of main
@@ -132,6 +138,7 @@ def _check(ids: Sequence[int], maximum: int, sampling: Sampling) -> None:
 
 def token_arguments(inputs: Sequence[TensorInfo], ids: Sequence[int], past: int) -> list[Tensor]:
     """Return the arguments of a call with tokens after `past` earlier ones."""
+    _check_tokens(ids)
     length = len(ids)
     known: dict[str, Sequence[int]] = {_MASK: [1] * (past + length)}
     known[_POSITIONS] = range(past, past + length)

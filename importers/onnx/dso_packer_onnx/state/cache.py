@@ -14,6 +14,7 @@ import onnx_ir as ir
 from ..extent import Extent, identifier, symbols_of
 from ..operator import shape_of
 from ..read.words import refusal
+from ..rewrite.clean import remove_no_ops
 from ..rewrite.graph import DSO, dims, is_node, new_node, replace
 
 
@@ -32,6 +33,8 @@ def append_in_place(models: Sequence[ir.Model], pairs: Mapping[str, str]) -> tup
     ExportError if the models change a state in several ways.
     """
     states = []
+    for model in models if pairs else ():
+        remove_no_ops(model)  # torch.jit.trace joins an empty cache and the past
     for past, present in pairs.items():
         inputs = [_named(model.graph.inputs, past) for model in models]
         outputs = [_made(model.graph, present) for model in models]

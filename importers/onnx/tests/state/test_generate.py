@@ -131,13 +131,16 @@ def test_penalty_is_that_of_transformers(model) -> None:
 @pytest.mark.parametrize(
     ("options", "refused"),
     [
-        ({"ids": []}, r"ids, expected at least one token, found \[\]"),
+        ({"ids": []}, r"ids, expected at least one token, each from 0 to 2147483647, found \[\]"),
+        ({"ids": [1, -1]}, r"ids, expected at least one token, .* found \[1, -1\]"),
+        ({"ids": [1 << 70]}, "ids, expected at least one token, each from 0 to 2147483647"),
         ({"maximum": -1}, "maximum, expected at least 0, found -1"),
-        ({"temperature": -1.0}, "temperature, expected at least 0, found -1.0"),
-        ({"temperature": float("nan")}, "temperature, expected at least 0, found nan"),
+        ({"temperature": -1.0}, "temperature, expected at least 0, finite, found -1.0"),
+        ({"temperature": float("nan")}, "temperature, expected at least 0, finite, found nan"),
         ({"top_k": -1}, "top_k, expected at least 0, found -1"),
         ({"top_p": 0.0}, "top_p, expected more than 0, at most 1, found 0.0"),
-        ({"repetition_penalty": 0.0}, "repetition_penalty, expected more than 0, found 0.0"),
+        ({"repetition_penalty": 0.0}, "repetition_penalty, expected more than 0, finite, found 0"),
+        ({"repetition_penalty": float("inf")}, "repetition_penalty, expected more than 0, finite"),
     ],
 )
 def test_numbers_out_of_range_are_refused(model, options, refused) -> None:

@@ -62,6 +62,18 @@ def test_given_states_are_appended_and_replaced(tmp_path: Path) -> None:
     assert session.length == 20
 
 
+def test_cache_joined_with_an_empty_one_is_appended(tmp_path: Path) -> None:
+    """As torch.jit.trace writes a DynamicCache that takes the past: a Concat of one value."""
+    made = model()
+    made.graph.node.insert(0, onnx.helper.make_node("Concat", ["rows"], ["joined"], axis=1))
+    (concat,) = (one for one in made.graph.node if list(one.output) == ["all_rows"])
+    concat.input[0] = "joined"
+    loaded = library(tmp_path, made, state=STATE)
+    assert [one.appended for one in loaded.model_record.states] == [False, True]
+    session, x = loaded.session(), np.ones((1, 1, 2), np.float32)
+    assert [session["main"](x).numpy()[0, 0] for _ in range(3)] == [3, 6, 9]
+
+
 @pytest.mark.parametrize(
     ("past", "present"),
     [
