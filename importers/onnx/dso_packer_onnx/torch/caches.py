@@ -73,14 +73,18 @@ def made_layers(model: Any, given: dict[str, Any]) -> list[list[Any]]:
         layers = layers_of(cache_of(model(**given, use_cache=True)))
     if not layers or None in (one for layer in layers for one in layer):
         name = type(model).__name__
-        raise ExportError(f"packer.from_torch: {name}: expected keys and values of each layer")
+        text = (
+            "expected keys and values of each layer, found other state; export an ONNX file with it"
+        )
+        raise ExportError(f"packer.from_torch: {name}: {text} as inputs and outputs, for --state")
     return layers
 
 
 def layers_of(cache: Any) -> list[list[Any]]:
     """Return keys and values of each layer of a cache, then of cross attention."""
     if not hasattr(cache, "cross_attention_cache"):
-        return [[one.keys, one.values] for one in getattr(cache, "layers", ())]
+        names = ("keys", "values")  # a layer of a recurrent model has neither
+        return [[getattr(one, n, None) for n in names] for one in getattr(cache, "layers", ())]
     own, cross = layers_of(cache.self_attention_cache), layers_of(cache.cross_attention_cache)
     return [[*one, *other] for one, other in zip(own, cross, strict=True)]
 

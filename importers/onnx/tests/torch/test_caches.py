@@ -53,3 +53,10 @@ def test_models_without_a_cache_are_refused() -> None:
     inputs = (torch.zeros(1, 3), DynamicCache())
     with pytest.raises(packer.ExportError, match="expected a model with past_key_values"):
         packer.from_torch(torch.nn.Linear(3, 3), inputs)
+
+
+def test_state_of_another_kind_is_refused() -> None:
+    """A recurrent model's layers have no keys."""
+    inputs = (torch.zeros(1, 3, dtype=torch.int64), DynamicCache())
+    with pytest.raises(packer.ExportError, match="keys and values of each layer, found other"):
+        packer.from_torch(make("mamba"), inputs)
