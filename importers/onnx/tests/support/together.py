@@ -56,7 +56,7 @@ def _merged(modules: Sequence[CSourceModule]) -> CSourceModule:
         found = _NAME.findall(text)
         names = {function or structure for function, structure, _ in found} - {""}
         macros = {macro for *_, macro in found if macro}
-        new = {name: f"#define {name} {name}_{number}\n" for name in sorted(names)}
+        new = {name: f"#define {name} of_{number}_{name}\n" for name in sorted(names)}
         for name in names & macros:  # after its #undef it is the function again
             text = text.replace(f"#undef {name}\n", f"#undef {name}\n{new[name]}")
         ends = "".join(f"#undef {name}\n" for name in sorted(names | macros))
