@@ -66,6 +66,17 @@ MODELS: dict[str, tuple[str, list[list[Any]]]] = {
           y = SequenceAt(s, last) }""",
         [[given(3), at(2)], [given(40), at(1)]],
     ),
+    "the first twelve of twice the first twelve": (
+        """(float[a] x, int64 n) => (float[b] y) <bool t = {1}, float zero = {0},
+          int64[1] first = {0}, int64[1] most = {12}, int64 last = {-1}> {
+          g = Greater(x, zero) p = Compress<axis=0>(x, g) z = Concat<axis=0>(p, p, p, p)
+          f = Slice(z, first, most, first) k = Concat<axis=0>(f, f)
+          v = Slice(k, first, most, first) e = SequenceConstruct(v)
+          s = Loop(n, t, e) <body = b (int64 i, bool c, seq(float[q]) w)
+            => (bool d, seq(float[r]) u) { d = Identity(c) u = SequenceInsert(w, v) }>
+          y = SequenceAt(s, last) }""",
+        [[given(3), at(2)], [given(40), at(1)]],
+    ),
     "parts of an open extent": (
         """(float[a,4] x, int64 i) => (float[b,4] y) <int64 two = {2}> {
           s = SplitToSequence<axis=0>(x, two) y = SequenceAt(s, i) }""",

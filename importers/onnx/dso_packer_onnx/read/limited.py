@@ -35,18 +35,23 @@ class LimitedAxes:
             self.of[value] = found
 
     def step(self, node: ir.Node, is_open: Mapping[ir.Value, object]) -> None:
-        """Follow a node; `is_open` has the values with elements that calls may change."""
+        """Follow a node; `is_open` has the values with elements that calls may change.
+
+        A length that no input has, as 24 of twice the first 12, follows from one that limits.
+        """
         inputs = [value for value in node.inputs if value is not None]
         lengths = {self._sizes(v)[axis] for v in inputs for axis in self.of.get(v, ())}
         limits = node.op_type in _LIMIT and not node.domain
         is_decided = limits and any(value in is_open for value in inputs)
         if not lengths and not limits:
             return
+        known = {size for value in inputs for size in self._sizes(value).values()} - lengths
         for value in node.outputs:
             sizes = self._sizes(value)
             fixed = self._sizes(inputs[0]) if inputs and not is_decided else {}
             made = [axis for axis in sizes if limits and axis not in fixed]
-            self.put(value, [*made, *(axis for axis, size in sizes.items() if size in lengths)])
+            followed = [a for a, size in sizes.items() if lengths and size not in known]
+            self.put(value, [*made, *followed])
 
     def _sizes(self, value: ir.Value) -> dict[int, int]:
         """Return the length of each axis that all samples have equal."""
