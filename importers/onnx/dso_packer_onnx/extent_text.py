@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 # Names may have dots, also before a digit (ids.45_dim_1), which names of Python do not.
 _NAME = re.compile(r"(?<!\w)[^\W\d][\w.]*(?![\w.]| *\()")
-_FUNCTIONS = {"floor": "floor"} | dict.fromkeys(("max", "Max"), "Max")
-_FUNCTIONS |= dict.fromkeys(("min", "Min"), "Min") | dict.fromkeys(("mod", "Mod"), "Mod")
+_FUNCTIONS = {"floor": "floor", "max": "Max", "min": "Min", "mod": "Mod"}  # also as sympy writes
+_FUNCTIONS |= {name: name for name in _FUNCTIONS.values()}
 _MOST_POWER = 16  # of a text that a model may have: 9**9**9 takes for ever
 
 

@@ -15,9 +15,9 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 if __package__:
-    from .random_graphs import Kind, Main
+    from .support.random_kind import Kind, Main
 else:
-    from random_graphs import Kind, Main
+    from support.random_kind import Kind, Main
 
 MOST_DEPTH, MOST_LENGTH = 3, 12
 SIZES = (0, 1, 2, 5, 9)
@@ -200,5 +200,6 @@ def check(model: onnx.ModelProto, main: Main) -> str:
     return ""
 
 
+KIND = Kind(make, check)
 if __name__ == "__main__":
-    sys.exit(Kind(make, check).run(37, __doc__))
+    sys.exit(KIND.run(37, __doc__))

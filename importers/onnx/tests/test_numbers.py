@@ -17,12 +17,12 @@ from dso_packer_onnx.extent import (
     bounds_of,
     flattened,
     greater,
-    parsed,
     rounded_down,
     rounded_up,
     value_at,
     written,
 )
+from dso_packer_onnx.extent_text import parsed
 
 TEXTS = (
     "floor(floor((h - 1)/2)/2)",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..operator import Operator
 
+# Kinds whose C has numbers as values only: none in a text, an extent or another function.
 _STEMS = ("conv2d", "matmul", "normalize", "transpose")
 _LEAST = 4  # functions: fewer are not worth parameters
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
