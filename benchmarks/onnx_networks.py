@@ -21,7 +21,7 @@ from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from typing import Any
 
-os.environ |= {"OMP_NUM_THREADS": "1", "TVM_NUM_THREADS": "1"}
+os.environ |= {"OMP_NUM_THREADS": "1", "TVM_NUM_THREADS": "1", "PACKER_CACHE": "off"}
 
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped]

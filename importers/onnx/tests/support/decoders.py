@@ -23,7 +23,8 @@ def make(name: str) -> Any:
     fixed = vars(type(known))  # a property has no setter
     taken = (key for key in SIZES if hasattr(known, key))
     sizes = {key: SIZES[key] for key in taken if not isinstance(fixed.get(key), property)}
-    sizes |= {key: 320 for key in ("max_position_embeddings", "n_positions") if key in sizes}
+    longer = ("max_position_embeddings", "max_seq_len", "n_positions")
+    sizes |= {key: 320 for key in longer if key in sizes}
     config = AutoConfig.for_model(name, **{**sizes, **OTHERS.get(name, {})})
     return AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
 
