@@ -25,7 +25,7 @@ from __future__ import annotations
 from ._core import Reader, crc32, parse_blob
 from .abi import BLOB_SYMBOLS, CHECKSUMS, IMPORT_TREE_KEY, MODULE_BLOB
 from .error import BlobFormatError
-from .payloads import Payloads
+from .payloads import module_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -291,10 +291,9 @@ def _parse(
 ) -> Blob:
     is_sized = dialect == "tvm-ffi"
     reader = Reader(data, path=path, where=where, dialect=dialect)
-    payloads = Payloads(reader, is_sized or manifest is not None)
-    entries, row_ptr, indices = parse_blob(reader, manifest, structure, payloads.load, is_symbol)
+    entries, row_ptr, indices = parse_blob(reader, manifest, structure, is_symbol)
     made = [
-        Entry(entry[0], payloads.module(*entry), entry[1], entry[2], is_sized=is_sized)
+        Entry(entry[0], module_of(reader, *entry), entry[1], entry[2], is_sized=is_sized)
         for entry in entries
     ]
     return Blob(made, row_ptr, indices, dialect=dialect)
