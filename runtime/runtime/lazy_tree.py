@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ._core import Library
     from .module import Module
+    from .serial.data_file import DataFile
 
 # The lock makes sure that the modules of a tree are made once.
 _lock = RLock()
@@ -75,18 +76,15 @@ class LazyTree:
 
     def link(self, root: Module) -> None:
         """Make the modules that wait, and give all their imports; once, in any thread."""
-        from .blob import Blob, Entry, link_tree
-        from .payloads import module_of
+        from .blob import blob_of, link_tree
 
         with _lock:
             if root._lazy_tree is None:
                 return
-            entries = []
-            for place, (key, offset, nbytes, made, is_carried) in enumerate(self._entries):
-                known = root if place == self._root_place else made
-                module = module_of(self._blob, key, offset, nbytes, known, is_carried)
-                entries.append(Entry(key, module, offset, nbytes))
-            blob = Blob(entries, self._row_ptr, self._indices, dialect=self._blob.dialect)
+            entries = list(self._entries)
+            if self._root_place >= 0:
+                entries[self._root_place] = *entries[self._root_place][:3], root, False
+            blob = blob_of(self._blob, entries, self._row_ptr, self._indices)
             link_tree(blob, self._library or root)
             root._lazy_tree = None
 
@@ -99,19 +97,27 @@ def tree_of(library: Library, node: Module) -> Module:
     blob was changed after the export.
     """
     structure = library.structure
-    blobs = {name: data for name in BLOB_SYMBOLS if (data := library.data(name)) is not None}
-    if not blobs:
+    found = find_blob(library)
+    if found is None:
         return node
-    if len(blobs) > 1:
-        from .error import LibraryLoadError
-
-        what = f"both {' and '.join(blobs)}, expected one of them"
-        raise LibraryLoadError(f"{library.path}: {what}", path=library.path, reason="blob")
-    ((symbol, data),) = blobs.items()
-    root = LazyTree(library, symbol, data, structure).make_root(node)
+    root = LazyTree(library, *found, structure).make_root(node)
     if library.data(LIBRARY_METADATA) is not None:
         root._described_by = library
     return root
+
+
+def find_blob(library: Library | DataFile) -> tuple[str, memoryview] | None:
+    """Return the symbol of a library's blob and its bytes; None if it has no blob.
+
+    Raises LibraryLoadError if it has blobs of both dialects.
+    """
+    blobs = [(name, data) for name in BLOB_SYMBOLS if (data := library.data(name)) is not None]
+    if len(blobs) > 1:
+        from .error import LibraryLoadError
+
+        what = f"both {' and '.join(BLOB_SYMBOLS)}, expected one of them"
+        raise LibraryLoadError(f"{library.path}: {what}", path=library.path, reason="blob")
+    return blobs[0] if blobs else None
 
 
 def _after_fork() -> None:
