@@ -288,12 +288,13 @@ def blob_of(
     indices: tuple[int, ...] | None,
 ) -> Blob:
     """Make the modules of a blob, of which `parse_blob` returned the entries and the tree."""
-    is_sized = reader.dialect == "tvm-ffi"
+    dialect = reader.dialect
+    is_sized = dialect == "tvm-ffi"
     made = [
         Entry(entry[0], module_of(reader, *entry), entry[1], entry[2], is_sized=is_sized)
         for entry in entries
     ]
-    return Blob(made, row_ptr, indices, dialect=reader.dialect)
+    return Blob(made, row_ptr, indices, dialect=dialect)
 
 
 def structure_of(blob: Blob) -> bytes:
