@@ -58,8 +58,7 @@ def list_symbols(title: str, symbols: list[Symbol], count: int) -> Iterator[Line
 
 def list_entries(blob: BlobReport) -> Iterator[Line]:
     """List the entries of a blob, with the first fields of their payloads."""
-    where = f" at offset {blob.offset:#x}" if blob.offset is not None else ""
-    yield line((f"blob {blob.symbol}{where}, {blob.nbytes:,} bytes", "title"))
+    yield line((blob.title, "title"))
     if blob.error is not None:
         yield line("  ", (blob.error, "bad"), hang=4)
     rows = [_entry(blob, entry) for entry in blob.entries]

@@ -150,6 +150,12 @@ class BlobReport:
     import_tree_child_indices: tuple[int, ...] | None = None
     error: str | None = None
 
+    @property
+    def title(self) -> str:
+        """Its symbol, place and size."""
+        place = f" at offset {self.offset:#x}" if self.offset is not None else ""
+        return f"blob {self.symbol}{place}, {self.nbytes:,} bytes"
+
 
 @dataclass(frozen=True, slots=True)
 class CpuReport:
