@@ -158,7 +158,7 @@ def main(pythons: list[str]) -> None:
                 best[python][row] = min(best[python].get(row, found), found)
     for row, reference in best[pythons[0]].items():
         unit = 1 if row.endswith("bytes") else 1e6
-        columns = [f"{unit * best[p][row]:10.2f} {best[p][row] / reference:5.2f}" for p in pythons]
+        columns = [f"{unit * best[p][row]:10.3f} {best[p][row] / reference:5.2f}" for p in pythons]
         print(f"{row:32} {'  '.join(columns)}")
 
 

@@ -150,11 +150,11 @@ class BlobReport:
     import_tree_child_indices: tuple[int, ...] | None = None
     error: str | None = None
 
-    @property
-    def title(self) -> str:
-        """Its symbol, place and size."""
-        place = f" at offset {self.offset:#x}" if self.offset is not None else ""
-        return f"blob {self.symbol}{place}, {self.nbytes:,} bytes"
+
+def title_of(blob: BlobReport) -> str:
+    """Return the symbol, the place and the size of a blob."""
+    place = f" at offset {blob.offset:#x}" if blob.offset is not None else ""
+    return f"blob {blob.symbol}{place}, {blob.nbytes:,} bytes"
 
 
 @dataclass(frozen=True, slots=True)

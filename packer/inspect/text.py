@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..model_text import signatures_text, work_text
 from .drawing import Line, Span, draw, line
 from .metadata import metadata_rows
+from .report import title_of
 
 if TYPE_CHECKING:
     from ..elf.linkage import Linkage
@@ -59,7 +60,7 @@ def summary(report: LibraryReport) -> Iterator[Line]:
         yield from _cpu_levels(report.cpu)
     yield from _weights(report.modules)
     if report.blob is not None:
-        yield from _block(report.blob.title, _entry_lines(report), len(report.blob.entries))
+        yield from _block(title_of(report.blob), _entry_lines(report), len(report.blob.entries))
     symbols = report.symbols
     yield _label("symbols", f"dynamic {_count(symbols.dynamic)}; static {_count(symbols.static)}")
     yield from _linkage(report.linkage)
