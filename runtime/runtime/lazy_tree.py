@@ -43,11 +43,11 @@ class LazyTree:
     def make_root(self, node: Module) -> Module:
         """Return the root; `node` is the node of the host code."""
         encrypted = tuple(entry[3] for entry in self._entries if entry[0] == "encrypted")
-        for i, (key, offset, nbytes, made, is_carried) in enumerate(self._entries):
-            if made is not None or key == "shared_library":
-                module = self._module(key, offset, nbytes, made, is_carried)
+        for i, entry in enumerate(self._entries):
+            if entry[3] is not None or entry[0] == "shared_library":
+                module = self._module(*entry)
                 assert module is not None
-                self._entries[i] = key, offset, nbytes, module.tree_node(), is_carried
+                self._entries[i] = *entry[:3], module.tree_node(), entry[4]
         root = self._take_root()
         if root is None:  # the library itself
             root = node
@@ -65,9 +65,9 @@ class LazyTree:
         if place is None or self._entries[place][0] == LIB_KEY:
             return None
         self._root_place = place
-        key, offset, nbytes, made, is_carried = self._entries[place]
-        self._entries[place] = key, offset, nbytes, None, is_carried
-        return self._module(key, offset, nbytes, made, is_carried)
+        entry = self._entries[place]
+        self._entries[place] = *entry[:3], None, entry[4]
+        return self._module(*entry)
 
     def _module(self, *entry: Any) -> Module | None:
         from .payloads import module_of  # a load of host code with its imports needs no module

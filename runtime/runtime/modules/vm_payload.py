@@ -42,11 +42,7 @@ def read(reader: Reader, type_key: str) -> VMExecutable:
     magic = part.read_u64()
     part.read_name()  # the version
     functions = part.read_vector(lambda: _read_function(part))
-    scopes = (
-        dict(part.read_vector(lambda: (part.read_i64(), part.read_name())))
-        if magic == MAGIC
-        else {}
-    )
+    scopes = dict(part.read_vector(lambda: _read_scope(part))) if magic == MAGIC else {}
     constants, tags = _read_constants(part, type_key, magic)
     offsets, words = _read_words(part), _read_words(part)
     layout = VMLayout(magic, tags, is_framed)
@@ -102,6 +98,10 @@ def _write_function(writer: Writer, function: VMFunction) -> None:
     for number in function[2:6]:
         writer.write_i64(number)
     writer.write_vector(function.param_names, writer.write_string)
+
+
+def _read_scope(reader: Reader) -> tuple[int, str]:
+    return reader.read_i64(), reader.read_name()
 
 
 def _read_constants(
