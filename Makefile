@@ -223,7 +223,7 @@ format: $(VENV)/check.group
 docs: $(VENV)/installed
 	$(BIN)/python docs/generate.py
 
-# The native core under ASan, UBSan, LeakSanitizer, valgrind and TSan: minutes, so apart from test.
+# The native core under ASan, UBSan, LeakSanitizer, valgrind and TSan: up to an hour, so apart from test.
 sanitize: $(VENV)/test.group
 	$(BIN)/python tests/sanitize/run.py
 

@@ -12,6 +12,8 @@ from functools import cached_property
 from itertools import compress, islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar, overload
 
+from runtime.elf import occurrences
+
 from . import structures as elf
 from .structures import SymbolEntry, layout_of
 
@@ -106,7 +108,7 @@ class SymbolTable(Decoded[Symbol]):
     def ending_with(self, suffix: str) -> Iterator[Symbol]:
         """Find the defined symbols whose names end with, but are not, a suffix, in file order."""
         starts = set[int]()
-        for at in islice(self._occurrences(suffix.encode() + b"\0"), _MANY):
+        for at in islice(occurrences(self._strings, suffix.encode() + b"\0"), _MANY):
             begin = max(self._strings.rfind(b"\0", 0, at) + 1, at - _MAX_PREFIX)
             starts.update(range(begin, at))
         return self._decode(i for i in self._among(self._names, starts) if self._is_defined(i))
@@ -128,19 +130,13 @@ class SymbolTable(Decoded[Symbol]):
 
     def _named(self, start: bytes) -> Iterator[Symbol]:
         """Names may share their ends, so one name may begin inside another."""
-        offsets = set(islice(self._occurrences(start), _MANY))
+        offsets = set(islice(occurrences(self._strings, start), _MANY))
         if len(offsets) < _MANY:
             found = self._among(self._names, offsets) if offsets else iter(())
         else:  # symbol by symbol, as far as the caller iterates
             is_start = self._strings.startswith
             found = (i for i, at in enumerate(self._names) if i and is_start(start, at))
         return self._decode(index for index in found if self._is_defined(index))
-
-    def _occurrences(self, text: bytes) -> Iterator[int]:
-        at = self._strings.find(text)
-        while at >= 0:
-            yield at
-            at = self._strings.find(text, at + 1)
 
     @cached_property
     def _names(self) -> list[int]:

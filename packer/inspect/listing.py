@@ -10,6 +10,7 @@ from runtime.abi import HEADER_NBYTES
 
 from .drawing import Line, Span, line, table
 from .meaning import meaning_of
+from .report import title_of
 
 if TYPE_CHECKING:
     import re
@@ -58,8 +59,7 @@ def list_symbols(title: str, symbols: list[Symbol], count: int) -> Iterator[Line
 
 def list_entries(blob: BlobReport) -> Iterator[Line]:
     """List the entries of a blob, with the first fields of their payloads."""
-    where = f" at offset {blob.offset:#x}" if blob.offset is not None else ""
-    yield line((f"blob {blob.symbol}{where}, {blob.nbytes:,} bytes", "title"))
+    yield line((title_of(blob), "title"))
     if blob.error is not None:
         yield line("  ", (blob.error, "bad"), hang=4)
     rows = [_entry(blob, entry) for entry in blob.entries]

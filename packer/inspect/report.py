@@ -151,6 +151,12 @@ class BlobReport:
     error: str | None = None
 
 
+def title_of(blob: BlobReport) -> str:
+    """Return the symbol, the place and the size of a blob."""
+    place = f" at offset {blob.offset:#x}" if blob.offset is not None else ""
+    return f"blob {blob.symbol}{place}, {blob.nbytes:,} bytes"
+
+
 @dataclass(frozen=True, slots=True)
 class CpuReport:
     """The CPU levels of the host code.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..model_text import signatures_text, work_text
 from .drawing import Line, Span, draw, line
 from .metadata import metadata_rows
+from .report import title_of
 
 if TYPE_CHECKING:
     from ..elf.linkage import Linkage
@@ -59,7 +60,7 @@ def summary(report: LibraryReport) -> Iterator[Line]:
         yield from _cpu_levels(report.cpu)
     yield from _weights(report.modules)
     if report.blob is not None:
-        yield from _block(_blob_title(report), _entry_lines(report), len(report.blob.entries))
+        yield from _block(title_of(report.blob), _entry_lines(report), len(report.blob.entries))
     symbols = report.symbols
     yield _label("symbols", f"dynamic {_count(symbols.dynamic)}; static {_count(symbols.static)}")
     yield from _linkage(report.linkage)
@@ -192,13 +193,6 @@ def _weights(modules: Iterable[ModuleReport]) -> Iterator[Line]:
         largest = max(tensors, key=lambda tensor: tensor.nbytes)
         text = f"{_plural(len(tensors), 'tensor')}, {nbytes:,} bytes; the largest is "
         yield _label("weights", f"{text}{largest.name} {largest.dtype}{list(largest.shape)}")
-
-
-def _blob_title(report: LibraryReport) -> str:
-    blob = report.blob
-    assert blob is not None
-    place = f" at offset {blob.offset:#x}" if blob.offset is not None else ""
-    return f"blob {blob.symbol}{place}, {blob.nbytes:,} bytes"
 
 
 def _entry_lines(report: LibraryReport) -> Iterator[Line]:

@@ -368,7 +368,6 @@ def parse_blob(
     reader: Reader,
     manifest: bytes | memoryview | None,
     structure: int | None,
-    load: Callable[[str, int, Reader], Module | None],
     is_symbol: bool,
     /,
 ) -> tuple[
@@ -378,11 +377,11 @@ def parse_blob(
 ]:
     """Parse a blob from a reader at its start, and return its entries and its import tree.
 
-    An entry is (key, offset, nbytes, module, is_carried). ``load(key, start, reader)`` returns the
-    module of a type that libdso does not know, or None if it has no loader: then `is_carried` is
-    true. The payloads of other types were accepted by libdso. `structure` is the CRC-32 that the
-    library lists. If `is_symbol`, the header of the symbol precedes the blob; offsets count from
-    its end. Raises BlobFormatError, and what `load` raises.
+    An entry is (key, offset, nbytes, module, is_carried). `runtime.payloads` loads the module of a
+    type that libdso does not know; `is_carried` is true if it has no loader. The payloads of other
+    types were accepted by libdso. `structure` is the CRC-32 that the library lists. If `is_symbol`,
+    the header of the symbol precedes the blob; offsets count from its end. Raises BlobFormatError,
+    LoaderNotFoundError, and what a loader raises.
     """
 
 def is_provided(name: str, /) -> bool:

@@ -25,7 +25,7 @@ from __future__ import annotations
 from ._core import Reader, crc32, parse_blob
 from .abi import BLOB_SYMBOLS, CHECKSUMS, IMPORT_TREE_KEY, MODULE_BLOB
 from .error import BlobFormatError
-from .payloads import Payloads
+from .payloads import module_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,7 +160,8 @@ def parse(
     LoaderNotFoundError
         A type key has no loader, and there is no manifest.
     """
-    return _parse(view, dialect, path, where, manifest_text, None, is_symbol=False)
+    reader = Reader(view, path=path, where=where, dialect=dialect)
+    return blob_of(reader, *parse_blob(reader, manifest_text, None, False))
 
 
 def dump(blob: Blob) -> list[Chunk]:
@@ -276,25 +277,21 @@ def parse_symbol(
         As `parse` does; also if the size in the header is not that of the symbol, or if the blob's
         structure does not have the CRC-32 `structure`.
     """
-    return _parse(data, dialect, path, where, manifest_text, structure, is_symbol=True)
-
-
-def _parse(
-    data: bytes | bytearray | memoryview,
-    dialect: str,
-    path: str | None,
-    where: str,
-    manifest: bytes | memoryview | None,
-    structure: int | None,
-    *,
-    is_symbol: bool,
-) -> Blob:
-    is_sized = dialect == "tvm-ffi"
     reader = Reader(data, path=path, where=where, dialect=dialect)
-    payloads = Payloads(reader, is_sized or manifest is not None)
-    entries, row_ptr, indices = parse_blob(reader, manifest, structure, payloads.load, is_symbol)
+    return blob_of(reader, *parse_blob(reader, manifest_text, structure, True))
+
+
+def blob_of(
+    reader: Reader,
+    entries: list[tuple[str, int, int, Module | None, bool]],
+    row_ptr: tuple[int, ...] | None,
+    indices: tuple[int, ...] | None,
+) -> Blob:
+    """Make the modules of a blob, of which `parse_blob` returned the entries and the tree."""
+    dialect = reader.dialect
+    is_sized = dialect == "tvm-ffi"
     made = [
-        Entry(entry[0], payloads.module(*entry), entry[1], entry[2], is_sized=is_sized)
+        Entry(entry[0], module_of(reader, *entry), entry[1], entry[2], is_sized=is_sized)
         for entry in entries
     ]
     return Blob(made, row_ptr, indices, dialect=dialect)

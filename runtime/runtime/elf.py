@@ -179,5 +179,13 @@ class ElfImage:
             yield Segment(kind, flags, offset, address, nbytes, memory)
 
 
+def occurrences(data: bytes, text: bytes) -> Iterator[int]:
+    """Iterate over the offsets at which a text occurs."""
+    at = data.find(text)
+    while at >= 0:
+        yield at
+        at = data.find(text, at + 1)
+
+
 def _whole(data: memoryview, size: int) -> memoryview:
     return data[: len(data) // size * size]

@@ -5,12 +5,10 @@ from __future__ import annotations
 from ._core import left_out_hint
 from .abi import (
     BINARY_SERIALIZABLE,
-    BLOB_SYMBOLS,
     CONSTANTS,
     FACT_PREFIX,
     FUNCTION_PREFIX,
     LEFT_OUT,
-    LIBRARY_METADATA,
     MAIN_NAME,
     RUNNABLE,
 )
@@ -222,31 +220,6 @@ def why_left_out(library: Library | SystemLibrary, name: str) -> str:
     except LibraryLoadError:  # of this symbol: the missing function is the error
         return ""
     return left_out_hint(record, name) if record is not None else ""
-
-
-def tree_of(library: Library, node: Module) -> Module:
-    """Return the root of a library's tree, with `node` as the node of its host code.
-
-    Raises LibraryLoadError if it has blobs of both dialects, or if a system library lacks symbols
-    that a model lists. Raises as `blob.parse` does, and BlobFormatError if the structure of the
-    blob was changed after the export.
-    """
-    structure = library.structure
-    blobs = {name: data for name in BLOB_SYMBOLS if (data := library.data(name)) is not None}
-    if not blobs:
-        return node
-    if len(blobs) > 1:
-        from .error import LibraryLoadError
-
-        what = f"both {' and '.join(blobs)}, expected one of them"
-        raise LibraryLoadError(f"{library.path}: {what}", path=library.path, reason="blob")
-    from .lazy_tree import LazyTree
-
-    ((symbol, data),) = blobs.items()
-    root = LazyTree(library, symbol, data).parse(structure, node)
-    if library.data(LIBRARY_METADATA) is not None:
-        root._described_by = library
-    return root
 
 
 def with_key(root: Module | None) -> Module | None:

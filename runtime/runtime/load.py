@@ -9,7 +9,8 @@ from _thread import RLock
 from _weakref import _remove_dead_weakref, ref  # type: ignore[attr-defined]
 
 from ._core import Library, has_variable
-from .library import LibraryModule, tree_of, with_key
+from .lazy_tree import tree_of
+from .library import LibraryModule, with_key
 from .module import preorder
 
 TYPE_CHECKING = False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from .abi import IMPORT_TREE_KEY, LIB_KEY
+from .error import LoaderNotFoundError, PackerError
+from .registry import decode, find_loader, forget_offers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,34 +14,19 @@ if TYPE_CHECKING:
     from .module import Module
 
 
-class Payloads:
-    """The payloads of a blob, which `reader` reads.
+def payload_loader(is_complete: bool) -> Callable[[str, int, Reader], Module | None]:
+    """Make the function that loads payloads of Python's types, for one parse by the core.
 
     `is_complete` is true if the end of a payload is known although its key has no loader.
     """
+    forget_offers()
 
-    def __init__(self, reader: Reader, is_complete: bool) -> None:
-        self._reader = reader
-        self._is_complete = is_complete
-        self._has_loaded = False
-        self._decode: Callable[[Reader, str], Module] | None = None  # imported when it is needed
-
-    def load(self, key: str, start: int, reader: Reader) -> Module | None:
-        """Load a payload of a type of Python, for `_core.parse_blob`.
-
-        Return None for a type without a loader if the payload can be carried, else raise
-        LoaderNotFoundError. Raise BlobFormatError if the loader raises an error of another kind.
-        """
-        from .error import LoaderNotFoundError, PackerError
-        from .registry import find_loader, forget_offers
-
-        if not self._has_loaded:
-            forget_offers()
-        self._has_loaded = True
+    def load(key: str, start: int, reader: Reader) -> Module | None:
+        """Return None for a type without a loader if the payload can be carried, else raise."""
         try:
             return find_loader(key)(reader)
         except LoaderNotFoundError as error:
-            if self._is_complete:
+            if is_complete:
                 return None
             prefix = f"{reader.path}: " if reader.path else ""
             raise LoaderNotFoundError(
@@ -54,20 +41,19 @@ class Payloads:
             what = f"the loader of {key!r} raised {type(error).__name__}: {error}"
             raise reader.error(what, start) from error
 
-    def module(
-        self, key: str, offset: int, nbytes: int, made: Module | None, is_carried: bool
-    ) -> Module | None:
-        """Return the module of an entry; None for the library itself, and for the import tree."""
-        if made is not None or key in (LIB_KEY, IMPORT_TREE_KEY):
-            return made
-        length = 8 if self._reader.dialect == "tvm-ffi" else 0
-        payload = self._reader.part(offset + 8 + len(key) + length, offset + nbytes)
-        if not is_carried:
-            if self._decode is None:
-                from .registry import decode
+    return load
 
-                self._decode = decode
-            return self._decode(payload, key)
-        from .modules.opaque import OpaqueModule
 
-        return OpaqueModule(key, payload.read_raw(payload.remaining))
+def module_of(
+    blob: Reader, key: str, offset: int, nbytes: int, made: Module | None, is_carried: bool
+) -> Module | None:
+    """Return the module of an entry; None for the library itself, and for the import tree."""
+    if made is not None or key in (LIB_KEY, IMPORT_TREE_KEY):
+        return made
+    length = 8 if blob.dialect == "tvm-ffi" else 0
+    payload = blob.part(offset + 8 + len(key) + length, offset + nbytes)
+    if not is_carried:
+        return decode(payload, key)
+    from .modules.opaque import OpaqueModule
+
+    return OpaqueModule(key, payload.read_raw(payload.remaining))

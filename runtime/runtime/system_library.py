@@ -7,7 +7,8 @@ from _thread import RLock
 from ._core import SystemLibrary
 from .abi import RUNNABLE
 from .error import FunctionNotFoundError
-from .library import LibraryModule, tree_of, why_left_out, with_key
+from .lazy_tree import tree_of
+from .library import LibraryModule, why_left_out, with_key
 from .module import Module
 
 TYPE_CHECKING = False

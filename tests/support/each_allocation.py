@@ -128,7 +128,8 @@ def run_graph(folder: Path) -> Callable[[], Any]:
     ones = np.ones((2, 3), "f4")
 
     def operation() -> Any:
-        executor = runtime.graph_executor.create(json.dumps(graph), library, runtime.Device("cpu"))
+        # The name of a device, since CPython may leak an argument, as in `call`.
+        executor = runtime.graph_executor.create(json.dumps(graph), library, "cpu")
         executor.run(x=ones, y=ones)
         return executor.get_output(0).numpy().tolist()
 

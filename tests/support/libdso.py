@@ -56,8 +56,11 @@ def compile_shared(driver: Path, output: Path, *options: str) -> Path:
 
 
 def run_program(program: Path, *arguments: object) -> str:
-    """Run a program that must succeed; return what it printed."""
-    command = [str(program), *map(str, arguments)]
+    """Run a program that must succeed; return what it printed.
+
+    A sanitizer that is preloaded into these tests would crash one that the program has itself.
+    """
+    command = ["env", "--unset=LD_PRELOAD", program, *map(str, arguments)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert ran.returncode == 0, f"{ran.returncode}: {ran.stdout}{ran.stderr}"
     return ran.stdout

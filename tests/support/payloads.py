@@ -8,7 +8,6 @@ from typing import Any
 import runtime
 from runtime._core import parse_blob
 from runtime.blob import Blob, dump, parse, parse_symbol
-from runtime.payloads import Payloads
 from runtime.registry import decode
 from runtime.serial.stream import Reader, Writer, read_chunk
 
@@ -73,8 +72,7 @@ def _accept(what: str, data: bytes, manifest: bytes | None) -> None:
     if what == "params":
         reader.accepted(what)
         return
-    payloads = Payloads(reader, dialect == "tvm-ffi" or manifest is not None)
-    parse_blob(reader, manifest, None, payloads.load, what == "symbol")
+    parse_blob(reader, manifest, None, what == "symbol")
 
 
 def _check(blob: Blob, data: bytes) -> None:

@@ -110,7 +110,8 @@ def _files(opened: OpenedLibrary) -> dict[str, Sequence[bytes | memoryview]]:
     root = _root(opened)
     names = Names((PROJECT, FACTORIES, HOST))
     modules = list(preorder(root))
-    known = {id(module): names.of_module(_name(module)) for module in modules}
+    keys = [module.type_key if module.type_key != "library" else "host" for module in modules]
+    known = {id(m): names.of_module(key) for m, key in zip(modules, keys, strict=True)}
     payloads = _payloads(opened)
     parts = {
         known[id(module)]: part_of(module, *payloads[id(module)], known[id(module)], names)
@@ -135,10 +136,6 @@ def _root(opened: OpenedLibrary) -> Module:
         return opened.root
     what = next(iter(report.problems), "it contains no blob")
     raise PackerError(f"{report.path}: {what}, so there is nothing to extract")
-
-
-def _name(module: Module) -> str:
-    return "host" if module.type_key == "library" else module.type_key
 
 
 def _payloads(opened: OpenedLibrary) -> dict[int, tuple[str, memoryview]]:

@@ -195,23 +195,20 @@ def _startup(report: LibraryReport) -> Iterator[tuple[str, Sequence[str]]]:
 
 def _symbols(report: LibraryReport) -> dict[str, Any]:
     dynamic, static = report.symbols.dynamic, report.symbols.static
+    defined = (symbol for symbol in dynamic if symbol.defined)
+    undefined = (symbol for symbol in dynamic if not symbol.defined)
+    largest = heapq.nlargest(_MAX_SYMBOLS, defined, key=lambda symbol: symbol.size)
     return {
         "counts": [_counts("dynamic", dynamic), _counts("static", static)],
         "limit": _MAX_SYMBOLS,
-        "defined": list(map(_symbol, _largest(s for s in dynamic if s.defined))),
-        "undefined": list(
-            map(_symbol, islice((s for s in dynamic if not s.defined), _MAX_SYMBOLS))
-        ),
+        "defined": list(map(_symbol, largest)),
+        "undefined": list(map(_symbol, islice(undefined, _MAX_SYMBOLS))),
     }
 
 
 def _counts(name: str, table: SymbolTable) -> Sequence[Any]:
     defined = table.count_defined()
     return name, defined, len(table) - defined
-
-
-def _largest(symbols: Iterable[Symbol]) -> list[Symbol]:
-    return heapq.nlargest(_MAX_SYMBOLS, symbols, key=lambda symbol: symbol.size)
 
 
 def _symbol(symbol: Symbol) -> Sequence[Any]:

@@ -12,29 +12,13 @@ MOST_COLUMNS = 100
 # The modules of what stubs import. Other names are builtins.
 _HOMES = {
     **dict.fromkeys(("Callable", "Iterator", "KeysView", "Mapping"), "collections.abc"),
-    "GraphExecutor": "runtime",
-    "Handle": "runtime",
-    "Module": "runtime",
-    "Tensor": "runtime",
+    **dict.fromkeys(("GraphExecutor", "Handle", "Module", "Tensor"), "runtime"),
     "Weights": "runtime.tensors.weights",
     "Constants": "runtime.constants",
     "Globals": "runtime.variables",
     "IntEnum": "enum",
-    **dict.fromkeys(
-        (
-            "Any",
-            "Final",
-            "Literal",
-            "NamedTuple",
-            "Never",
-            "Protocol",
-            "TypeAlias",
-            "final",
-            "overload",
-        ),
-        "typing",
-    ),
-    "type_check_only": "typing",
+    **dict.fromkeys(("Any", "Final", "Literal", "NamedTuple", "Never", "Protocol"), "typing"),
+    **dict.fromkeys(("TypeAlias", "final", "overload", "type_check_only"), "typing"),
     **dict.fromkeys(("Array", "Bool", "Bytes", "Complex", "Float", "Function"), "runtime.typing"),
     **dict.fromkeys(("Int", "Record", "SupportsDLPack", "VoidHandle"), "runtime.typing"),
 }

@@ -2,6 +2,7 @@
 #include "python/elf_file.h"
 
 #include <string.h>
+#include <structmember.h>
 
 #include "elf/layout.h"
 #include "elf/separate.h"
@@ -224,14 +225,6 @@ static PyObject *elf_file_open_needed(ElfFile *self, PyObject *args) {
   return status == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-static PyObject *elf_file_path(ElfFile *self, void *Py_UNUSED(closure)) {
-  return Py_NewRef(self->path);
-}
-
-static PyObject *elf_file_machine(ElfFile *self, void *Py_UNUSED(closure)) {
-  return PyLong_FromLong(self->file.image.machine);
-}
-
 static PyMethodDef elf_file_methods[] = {
     {"symbol", (PyCFunction)elf_file_symbol, METH_O, NULL},
     {"data", (PyCFunction)elf_file_data, METH_O, NULL},
@@ -246,10 +239,10 @@ static PyMethodDef elf_file_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyGetSetDef elf_file_getset[] = {
-    {"machine", (getter)elf_file_machine, NULL, NULL, NULL},
-    {"path", (getter)elf_file_path, NULL, NULL, NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+static PyMemberDef elf_file_members[] = {
+    {"machine", T_USHORT, offsetof(ElfFile, file.image.machine), READONLY, NULL},
+    {"path", T_OBJECT, offsetof(ElfFile, path), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
 };
 
 PyTypeObject ElfFile_Type = {
@@ -258,6 +251,6 @@ PyTypeObject ElfFile_Type = {
     .tp_new = elf_file_new,
     .tp_dealloc = (destructor)elf_file_dealloc,
     .tp_methods = elf_file_methods,
-    .tp_getset = elf_file_getset,
+    .tp_members = elf_file_members,
     .tp_flags = Py_TPFLAGS_DEFAULT,
 };

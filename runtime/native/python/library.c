@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <structmember.h>
 #include <unistd.h>
 
 #include "library/context.h"
@@ -190,22 +191,10 @@ static PyObject *library_pieces(Library *self, void *Py_UNUSED(closure)) {
   return view != NULL ? Py_BuildValue("(KN)", self->pieces_offset, view) : NULL;
 }
 
-static PyObject *library_path(Library *self, void *Py_UNUSED(closure)) {
-  return Py_NewRef(self->path);
-}
-
 static PyObject *library_key(Library *self, void *Py_UNUSED(closure)) {
   const struct file_key *key = &self->loaded.key;
   return Py_BuildValue("(KKKL)", (unsigned long long)key->device, (unsigned long long)key->inode,
                        (unsigned long long)key->size, (long long)key->mtime_ns);
-}
-
-static PyObject *library_ctime(Library *self, void *Py_UNUSED(closure)) {
-  return PyLong_FromLongLong(self->loaded.key.ctime_ns);
-}
-
-static PyObject *library_descriptor(Library *self, void *Py_UNUSED(closure)) {
-  return PyLong_FromLong(self->descriptor);
 }
 
 static PyObject *library_structure(Library *self, void *Py_UNUSED(closure)) {
@@ -230,13 +219,17 @@ static PyMethodDef library_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyMemberDef library_members[] = {
+    {"path", T_OBJECT, offsetof(Library, path), READONLY, NULL},
+    {"descriptor", T_INT, offsetof(Library, descriptor), READONLY, NULL},
+    {"ctime_ns", T_LONGLONG, offsetof(Library, loaded.key.ctime_ns), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyGetSetDef library_getset[] = {
-    {"path", (getter)library_path, NULL, NULL, NULL},
-    {"descriptor", (getter)library_descriptor, NULL, NULL, NULL},
     {"pieces", (getter)library_pieces, NULL, NULL, NULL},
     {"structure", (getter)library_structure, NULL, NULL, NULL},
     {"key", (getter)library_key, NULL, NULL, NULL},
-    {"ctime_ns", (getter)library_ctime, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -249,6 +242,7 @@ PyTypeObject Library_Type = {
     .tp_dealloc = (destructor)library_dealloc,
     .tp_repr = (reprfunc)library_repr,
     .tp_methods = library_methods,
+    .tp_members = library_members,
     .tp_getset = library_getset,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
 };

@@ -16,8 +16,9 @@
 
 struct parse {
   struct blob blob;
-  Reader *reader; /* of the blob */
-  PyObject *load; /* the callback for types of Python */
+  Reader *reader;  /* of the blob */
+  int is_complete; /* the end of a payload is known although its key has no loader */
+  PyObject *load;  /* for types of Python; NULL before the first one */
 };
 
 /* ---- A module that Python made, as an object of the blob */
@@ -56,8 +57,18 @@ static int keep_made(PyObject *made, dso_object **module) {
   return *module != NULL ? 1 : -1;
 }
 
-static int load_in_python(const struct parse *self, struct span key, struct reader *reader,
+static int import_load(struct parse *self) {
+  if (self->load != NULL) return 0;
+  PyObject *file = PyImport_ImportModule("runtime.payloads"); /* imported at first use */
+  if (file == NULL) return -1;
+  self->load = PyObject_CallMethod(file, "payload_loader", "i", self->is_complete);
+  Py_DECREF(file);
+  return self->load != NULL ? 0 : -1;
+}
+
+static int load_in_python(struct parse *self, struct span key, struct reader *reader,
                           dso_object **module) {
+  if (import_load(self) != 0) return -1;
   const struct blob_entry *entry = &self->blob.entries[self->blob.num_entries - 1];
   PyObject *part = reader_part(self->reader, reader->offset, reader->end);
   if (part == NULL) return -1;
@@ -131,6 +142,7 @@ static PyObject *parse(struct parse *self, struct span manifest, PyObject *struc
                                         .refuse = loaders.refuse,
                                         .carries_imports = carries_imports};
   struct reader reader = self->reader->reader;
+  self->is_complete = manifest.data != NULL || reader.dialect == DIALECT_TVM_FFI;
   (void)reader_take_place();
   if (blob_parse(&reader, &callbacks, manifest, &self->blob) != 0)
     return payload_refused(self->reader->path);
@@ -148,13 +160,14 @@ PyObject *core_parse_blob(PyObject *Py_UNUSED(core), PyObject *args) {
   PyObject *structure, *result = NULL;
   struct parse self = {.load = NULL};
   int is_symbol;
-  if (!PyArg_ParseTuple(args, "O!z*OOp:parse_blob", &Reader_Type, &self.reader, &manifest,
-                        &structure, &self.load, &is_symbol))
+  if (!PyArg_ParseTuple(args, "O!z*Op:parse_blob", &Reader_Type, &self.reader, &manifest,
+                        &structure, &is_symbol))
     return NULL;
   if (!is_symbol || reader_skip_header(self.reader) == 0)
     result =
         parse(&self, (struct span){manifest.buf, manifest.buf != NULL ? (size_t)manifest.len : 0},
               structure);
+  Py_XDECREF(self.load);
   if (manifest.buf != NULL) PyBuffer_Release(&manifest);
   return result;
 }

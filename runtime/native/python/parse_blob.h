@@ -4,5 +4,5 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* parse_blob(reader, manifest, structure, load, is_symbol): see runtime/_core.pyi. */
+/* parse_blob(reader, manifest, structure, is_symbol): see runtime/_core.pyi. */
 PyObject *core_parse_blob(PyObject *core, PyObject *args);

@@ -63,26 +63,25 @@ class Profile(tuple[OperatorTime, ...]):
 
     def __str__(self) -> str:
         total = self.seconds or 1.0
-        columns = [_Column("operator", [row.name for row in self], "together", is_text=True)]
+        columns = [_column("operator", [row.name for row in self], "together", is_text=True)]
         if any(row.op for row in self):
-            columns.append(_Column("kind", [row.op for row in self], "", is_text=True))
+            columns.append(_column("kind", [row.op for row in self], "", is_text=True))
         if any(row.calls != 1 for row in self):
-            columns.append(_Column("calls", [f"{row.calls:g}" for row in self], ""))
+            columns.append(_column("calls", [f"{row.calls:g}" for row in self], ""))
         times = [f"{row.seconds * 1e6:.2f}" for row in self]
-        columns.append(_Column("us", times, f"{self.seconds * 1e6:.2f}"))
-        columns.append(_Column("%", [f"{100 * row.seconds / total:.1f}" for row in self], "100.0"))
+        columns.append(_column("us", times, f"{self.seconds * 1e6:.2f}"))
+        columns.append(_column("%", [f"{100 * row.seconds / total:.1f}" for row in self], "100.0"))
         if any(row.flops for row in self):
             flops = sum(row.flops for row in self)
             speeds = [_speed(row.gflops) for row in self]
-            columns.append(_Column("GFLOP/s", speeds, _speed(1e-9 * flops / total)))
+            columns.append(_column("GFLOP/s", speeds, _speed(1e-9 * flops / total)))
         if any(row.nbytes for row in self):
             speeds = [_speed(row.gbytes) for row in self]
-            columns.append(_Column("GB/s", speeds, _speed(1e-9 * self.nbytes / total)))
-        columns.append(_Column("function", [row.function for row in self], "", is_text=True))
-        order = sorted(range(len(self)), key=lambda index: -self[index].seconds)
-        lines = [[column.head() for column in columns]]
-        lines += [[column.row(index) for column in columns] for index in order]
-        lines.append([column.foot() for column in columns])
+            columns.append(_column("GB/s", speeds, _speed(1e-9 * self.nbytes / total)))
+        columns.append(_column("function", [row.function for row in self], "", is_text=True))
+        longest_first = sorted(range(len(self)), key=lambda index: -self[index].seconds)
+        order = (0, *(1 + index for index in longest_first), -1)
+        lines = ([column[place] for column in columns] for place in order)
         return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
@@ -92,21 +91,8 @@ def _speed(gflops: float) -> str:
     return "" if text == "0.0" else text
 
 
-class _Column:
-    """A column of the table; numbers are on its right."""
-
-    def __init__(self, title: str, rows: list[str], last: str, *, is_text: bool = False) -> None:
-        self._title, self._rows, self._last, self._is_text = title, rows, last, is_text
-        self._width = max(map(len, [title, *rows, last]))
-
-    def _cell(self, text: str) -> str:
-        return text.ljust(self._width) if self._is_text else text.rjust(self._width)
-
-    def head(self) -> str:
-        return self._cell(self._title)
-
-    def row(self, index: int) -> str:
-        return self._cell(self._rows[index])
-
-    def foot(self) -> str:
-        return self._cell(self._last)
+def _column(title: str, rows: list[str], last: str, *, is_text: bool = False) -> list[str]:
+    """Return the cells of a column, from its title to its last line; numbers are on its right."""
+    cells = [title, *rows, last]
+    width = max(map(len, cells))
+    return [cell.ljust(width) if is_text else cell.rjust(width) for cell in cells]

@@ -15,7 +15,7 @@ from ..abi import (
     MANIFEST,
 )
 from ..device.standalone_files import LOADERS, load_file
-from ..error import LibraryLoadError
+from ..lazy_tree import find_blob
 from ..module import Module
 
 TYPE_CHECKING = False
@@ -129,26 +129,24 @@ class UnloadedLibraryModule(Module):
 def _tree_of(file: DataFile, node: Module, key: KeySource | None) -> Module:
     from ..blob import link_tree, parse_symbol
 
-    blobs = {name: data for name in BLOB_SYMBOLS if (data := file.data(name)) is not None}
-    if len(blobs) > 1:
-        what = f"both {' and '.join(blobs)}, expected one of them"
-        raise LibraryLoadError(f"{file.path}: {what}", path=file.path, reason="blob")
-    for symbol, data in blobs.items():
-        blob: Blob = parse_symbol(
-            data,
-            BLOB_SYMBOLS[symbol],
-            path=file.path,
-            where=symbol,
-            manifest_text=file.data(MANIFEST),
-            structure=file.structure,
-        )
-        if key is not None:
-            _decrypt(blob, key)
-        root = link_tree(blob, node)
-        if file.data(LIBRARY_METADATA) is not None:
-            root._described_by = file
-        return root
-    return node
+    found = find_blob(file)
+    if found is None:
+        return node
+    symbol, data = found
+    blob = parse_symbol(
+        data,
+        BLOB_SYMBOLS[symbol],
+        path=file.path,
+        where=symbol,
+        manifest_text=file.data(MANIFEST),
+        structure=file.structure,
+    )
+    if key is not None:
+        _decrypt(blob, key)
+    root = link_tree(blob, node)
+    if file.data(LIBRARY_METADATA) is not None:
+        root._described_by = file
+    return root
 
 
 def _decrypt(blob: Blob, key: KeySource) -> None:

@@ -51,7 +51,7 @@ def serialize(root: Module, *, export_dso: bool, dialect: str = "tvm") -> Blob:
     root of host code without imports gives no entry. Raises ExportError, which names the modules,
     if one can be neither exported nor serialised, or if merging the host code makes a cycle.
     """
-    return _serialize(root, _is_host_code if export_dso else _never, dialect)[0]
+    return _serialize(root, _is_host_code if export_dso else lambda _: False, dialect)[0]
 
 
 def merge_host_code(root: Module, *, dialect: str = "tvm") -> tuple[Blob, list[Module]]:
@@ -80,10 +80,6 @@ def _serialize(
 
 def _is_host_code(module: Module) -> bool:
     return module.is_dso_exportable
-
-
-def _never(_module: Module) -> bool:
-    return False
 
 
 def check_serializable(root: Module, merged: Callable[[Module], bool]) -> list[Module]:

@@ -8,6 +8,7 @@ can be read before it was verified here with the leaves of the signed tree.
 from __future__ import annotations
 
 import os
+from operator import itemgetter
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -111,7 +112,7 @@ def separate_pieces(path: str, source: int, nbytes: int) -> Range:
         table[: len(table) // _PROGRAM.size * _PROGRAM.size]
     ):
         if kind == _PT_LOAD and flags == _PF_R:
-            found = max(found, _whole_pieces(offset, min(offset + size, nbytes)), key=_nbytes)
+            found = max(found, _whole_pieces(offset, min(offset + size, nbytes)), key=itemgetter(1))
     return found
 
 
@@ -133,7 +134,3 @@ def pieces_of_blob(name: str) -> Range:
 def _whole_pieces(start: int, end: int) -> Range:
     first, stop = -(-start // PIECE_NBYTES), end // PIECE_NBYTES
     return (first * PIECE_NBYTES, (stop - first) * PIECE_NBYTES) if first < stop else (0, 0)
-
-
-def _nbytes(place: Range) -> int:
-    return place[1]

@@ -72,11 +72,12 @@ def test_unreadable_file_is_refused(library_file: Path) -> None:
     code = f"""
 import os
 from runtime._core import Library
+from runtime.error import LibraryLoadError  # now: the other user may not read the package
 if os.geteuid() == 0:
     os.seteuid(65534)
 try:
     Library({str(library_file)!r})
-except OSError as error:
+except LibraryLoadError as error:
     print(error)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import islice
-from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from ... import elf
-from ...elf import RELOCATION, SYMBOL, ElfImage
+from ...elf import RELOCATION, SYMBOL, ElfImage, occurrences
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 PACKED = -1  # the type of a relocation in DT_RELR
 
-_WORD = Struct("<Q")
 _MAX_SECTIONS = 4096
 _MAX_STRING = 4096
 _MAX_RELOCATIONS = 1 << 21
@@ -78,8 +76,7 @@ class Image(ElfImage):
 
     def word(self, address: int) -> int:
         """Return 8 bytes of the file as a number."""
-        number: int = _WORD.unpack(self.at(address, 8))[0]
-        return number
+        return int.from_bytes(self.at(address, 8), "little")
 
     def segment_at(self, address: int, nbytes: int = 1) -> Segment | None:
         """Return the PT_LOAD that has these addresses, memory without file bytes included."""
@@ -125,7 +122,7 @@ class Image(ElfImage):
     def defined(self, names: Collection[str]) -> Iterator[Symbol]:
         """Iterate over the symbols with these names that the file defines."""
         texts = bytes(self.table(elf.DT_STRTAB, elf.DT_STRSZ))
-        offsets = {at for name in names for at in _occurrences(texts, name.encode() + b"\0")}
+        offsets = {at for name in names for at in occurrences(texts, name.encode() + b"\0")}
         for index, offset in enumerate(self._symbol_table.cast("I")[:: SYMBOL.size // 4]):
             if offset in offsets and (symbol := self.symbol(index)).section != 0:
                 yield symbol
@@ -190,13 +187,6 @@ class Image(ElfImage):
 
 def _words(table: memoryview) -> list[int]:
     return table.cast("Q").tolist() if table else []
-
-
-def _occurrences(texts: bytes, text: bytes) -> Iterator[int]:
-    at = texts.find(text)
-    while at >= 0:
-        yield at
-        at = texts.find(text, at + 1)
 
 
 def _relocation(table: memoryview, index: int) -> Relocation:
