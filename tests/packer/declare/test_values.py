@@ -25,6 +25,7 @@ typedef struct { char c[7]; } bytes7;
 typedef struct { float x, y; double z; } mixed;
 typedef struct { int a, b; float c; } twelve;
 typedef struct { double m[5]; } large;
+typedef struct __attribute__((packed)) { double d; char c; } nine;
 typedef struct __attribute__((packed)) { char c; int i; } packed;
 typedef struct { char c; _Alignas(16) double d; } aligned;
 typedef struct { char *name[2]; int n; } names;
