@@ -30,7 +30,7 @@ _USED = re.compile(
 # of a macro that has the error, after a line with the function that uses the macro.
 _REFUSED = re.compile(
     r"^<(?:declaration of|constant) ([\w$]+)>:\d+:\d+: error: (.*)$"
-    r"|In function .__packer_call_([\w$]+).:\n/.*: error: (.*)$",
+    r"|In function .__packer_call_([\w$]+).:\n[^<].*: error: (.*)$",
     re.MULTILINE,
 )
 

@@ -131,7 +131,11 @@ def test_a_member_has_an_address(model: Any) -> None:
     [
         (lambda m: runtime.cast(m, "int", 1.5), TypeError, "expected a handle or an address"),
         (lambda m: runtime.cast(m, "int", -1), TypeError, "expected a handle or an address"),
-        (lambda m: runtime.cast(m, "evnt", 1), ValueError, "found 'evnt'; near names: 'event'"),
+        (
+            lambda m: runtime.cast(m, "evnt", 1),
+            ValueError,
+            "found 'evnt'; near names: 'event', 'key_event'; for a typedef of a number",
+        ),
         (lambda m: runtime.cast(None, "int", 1), TypeError, "expected a loaded library"),
         (lambda m: runtime.new(m, "int[2]", [1]), ValueError, "expected 2 items, found 1"),
         (lambda m: runtime.new(m, "int", "x"), TypeError, "expected a value of type i32"),

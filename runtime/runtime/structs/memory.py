@@ -161,7 +161,8 @@ def _type(types: Types, type: str, caller: str) -> CType:
     if match is None or found is None:
         structs = [name for name, known in types.items() if known.code[0] in "{@"]
         text = f"{caller}: expected a struct that functions of the library use, found {shown(type)}"
-        raise ValueError(text + near_names(name, structs))
+        text += near_names(name, structs)
+        raise ValueError(f"{text}; for a typedef of a number name the number, as in 'unsigned int'")
     if stars:
         stars -= found.size == 0 and found.code[0] == "@"  # the code of a pointer to it
         found = types.type("*" * stars + found.code)

@@ -36,6 +36,8 @@ def substitute(types: Types, code: str) -> Any:
         machine = os.uname().machine
         is_odd = any(at % of or leaf == "longdouble" for at, leaf, of in leaves)
         is_odd |= types.type(code).alignment > 8
+        # Eight bytes of padding have no register.
+        is_odd |= size <= _LARGEST and len({at // 8 for at, *_ in leaves}) < -(-size // 8)
         if machine not in _MACHINES or is_odd:
             text = "expected a struct of numbers and pointers that are aligned"
             raise TypeError(f"{code} by value: {text}, on {' or '.join(_MACHINES)}; call it in C")

@@ -137,10 +137,10 @@ static int convert_str(struct call_frame *frame, Py_ssize_t index, PyObject *obj
                                 "expected a str without NUL, found %R", object);
   if (callee_fills_bytes(frame->callee, index)) return refuse_constant(frame, index, "a str");
   const struct param *param = callee_param(frame->callee, index);
-  int status = 1;
-  if (param != NULL && param->code[0] == '&' && param->kind == CODE_PLAIN)
-    status = argument_wide_text(frame, index, object);
-  if (status != 1) return status;
+  if (param != NULL && param->code[0] == '&' && param->kind == CODE_PLAIN) {
+    int status = argument_wide_text(frame, index, object);
+    if (status != 1) return status;
+  }
   return frame_pass(frame, index, DSO_RAW_STR, (void *)(uintptr_t)text);
 }
 
