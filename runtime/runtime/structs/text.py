@@ -9,6 +9,7 @@ from .layout import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from .._core import Function
@@ -42,14 +43,20 @@ def text_memory(code: str, value: str | bytes, where: str) -> memoryview:
     return memoryview(bytearray(data + b"\0") if code == "*char" else data + b"\0")
 
 
+def is_wide(signature: str | None, parameters: Sequence[tuple[str, str]], index: int) -> bool:
+    """Return True if a parameter points to constant wide characters."""
+    name, code = parameters[index]
+    written = _INNER.sub("", (signature or "").partition("(")[2][:-1]).split(",")
+    named = (text for text in written if re.search(rf"\b{re.escape(name)}\b", text))
+    own = written[index] if len(written) == len(parameters) else next(named, "")
+    return code[:1] == "&" and code[1:] in UNITS and bool(_IS_WIDE.search(own))
+
+
 def wide_text(function: Function, index: int, value: str) -> memoryview | None:
     """Return text with a NUL for a pointer to wide characters; None for other parameters."""
     parameters = function._declared[0]
-    name, code = parameters[index]
-    written = _INNER.sub("", (function.signature or "").partition("(")[2][:-1]).split(",")
-    named = (text for text in written if re.search(rf"\b{re.escape(name)}\b", text))
-    own = written[index] if len(written) == len(parameters) else next(named, "")
-    if code[1:] not in UNITS or not _IS_WIDE.search(own):
+    if not is_wide(function.signature, parameters, index):
         return None
+    name, code = parameters[index]
     _, encoding, format_ = UNITS[code[1:]]
     return memoryview(encoded_text(f"{value}\0", name, encoding)).cast(format_)
