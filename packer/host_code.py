@@ -119,6 +119,9 @@ def _leave_out(hosts: Sequence[HostModule], link: Callable[[Path], None], output
         }
         reasons |= dict.fromkeys(sorted(undefined_in(error)), f"{undefined} it")
         refused = refused_in(error)
+        avoided = [host.avoid_macros(refused) for host in hosts]
+        if any(avoided):
+            return True
         reasons |= {n: f"the compiler refuses its call: {text}" for n, text in refused.items()}
         changed = [host.leave_out(reasons) for host in hosts]
         return any(changed)

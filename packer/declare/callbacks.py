@@ -71,33 +71,48 @@ def places_of(declaration: Declaration) -> Iterator[tuple[int, Callback]]:
 def _trampoline(
     index: int, name: str, declaration: Declaration, callback: Callback, scope: Scope
 ) -> Iterator[str]:
-    result = result_kind(callback, scope)
-    types = [kind_of(p.code, scope).c_type for p in callback.parameters]
-    named = ", ".join(joined(c_type, f"p{i}") for i, c_type in enumerate(types)) or "void"
-    has_result = callback.result not in NO_RESULT
-    failure = {"void": "", "status": " -1"}.get(callback.result, " r")
-    count = len(types)
-    yield f"static __thread dso_callback *dso_callback_{name};"
     parameter = c_string(callback.parameter)
+    yield f"static __thread dso_callback *dso_callback_{name};"
     yield f"static dso_code_pointer dso_pointer_{name} = {{0, &dso_function_{index}, {parameter}}};"
     yield from returned_lines(name, declaration, callback)
-    yield f"static {joined(result.c_type, f'dso_trampoline_{name}')}({named}) {{"
+    parameters = ", ".join(named_parameters(callback, scope)) or "void"
+    head = joined(result_kind(callback, scope).c_type, f"dso_trampoline_{name}")
+    yield f"static {head}({parameters}) {{"
     yield f"  const dso_callback *callback = dso_callback_{name};"
     yield f"  dso_calling *calling = dso_calling_of(callback, &dso_pointer_{name});"
-    yield f"  dso_any args[{count or 1}], result = dso_none();"
-    yield "  int status = 0;"
-    if has_result:
-        yield from (f"  {line}" for line in variable(result.c_type, "r"))
-    yield f"  if (!calling) return{failure};"
-    yield "  __builtin_memset(args, 0, sizeof args);"
-    yield from (f"  {line}" for line in argument_lines(callback, scope))
-    call = f"dso_call_back(callback, args, {count}, status, &result)"
-    yield f"  if ({call}) return{failure};"
-    if has_result:
-        yield from (f"  {line}" for line in take_lines(name, result, "calling->status = -1"))
-    yield "  dso_release(&result);"
-    yield {"void": "  return;", "status": "  return 0;"}.get(callback.result, "  return r;")
+    ends = "!calling", "dso_call_back(callback", "calling->status = -1"
+    yield from (f"  {line}" for line in body_lines(name, callback, scope, *ends))
     yield "}"
+
+
+def named_parameters(callback: Callback, scope: Scope) -> list[str]:
+    """Return the parameters of a C function that calls a Function."""
+    types = [kind_of(parameter.code, scope).c_type for parameter in callback.parameters]
+    return [joined(c_type, f"p{i}") for i, c_type in enumerate(types)]
+
+
+def body_lines(
+    name: str, callback: Callback, scope: Scope, is_missing: str, call: str, failure: str
+) -> Iterator[str]:
+    """The statements that call a Function: `call` begins the call, `failure` follows a bad result.
+
+    The C function returns zero if `is_missing` is true.
+    """
+    result, count = result_kind(callback, scope), len(callback.parameters)
+    has_result = callback.result not in NO_RESULT
+    failed = {"void": "", "status": " -1"}.get(callback.result, " r")
+    yield f"dso_any args[{count or 1}], result = dso_none();"
+    yield "int status = 0;"
+    if has_result:
+        yield from variable(result.c_type, "r")
+    yield f"if ({is_missing}) return{failed};"
+    yield "__builtin_memset(args, 0, sizeof args);"
+    yield from _argument_lines(callback, scope)
+    yield f"if ({call}, args, {count}, status, &result)) return{failed};"
+    if has_result:
+        yield from _take_lines(name, result, failure)
+    yield "dso_release(&result);"
+    yield {"void": "return;", "status": "return 0;"}.get(callback.result, "return r;")
 
 
 def result_kind(callback: Callback, scope: Scope) -> Kind:
@@ -119,7 +134,7 @@ def returned_lines(name: str, declaration: Declaration, callback: Callback) -> I
     yield "};"
 
 
-def take_lines(name: str, kind: Kind, failure: str) -> Iterator[str]:
+def _take_lines(name: str, kind: Kind, failure: str) -> Iterator[str]:
     """Read the result of a callback into ``r``; else run the statement `failure`."""
     given = ", ".join([f"&dso_returns_{name}", "&result", "0", *kind.options, "&value"])
     yield from variable(kind.local, "value")
@@ -127,7 +142,7 @@ def take_lines(name: str, kind: Kind, failure: str) -> Iterator[str]:
     yield f"else r = ({kind.c_type})value;" if kind.local != kind.c_type else "else r = value;"
 
 
-def argument_lines(callback: Callback, scope: Scope) -> Iterator[str]:
+def _argument_lines(callback: Callback, scope: Scope) -> Iterator[str]:
     """Store what C code passes, in ``args``."""
     for i, parameter in enumerate(callback.parameters):
         base, extents = split_extents(parameter.code)

@@ -17,7 +17,7 @@ from ..files.arguments import list_of
 from ..files.private_directory import temporary_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
     from typing import Self
 
@@ -161,6 +161,11 @@ class HostModule(Module):
     def leave_out(self, reasons: Mapping[str, str]) -> bool:
         """Leave out functions for these reasons; return True if the rest may be exported."""
         del reasons
+        return False
+
+    def avoid_macros(self, refused: Collection[str]) -> bool:
+        """Call functions in place of macros of their names; return True if that changes a call."""
+        del refused
         return False
 
     def function_names(self) -> list[str]:

@@ -26,9 +26,12 @@ _USED = re.compile(
     r"|undefined (?:reference to|symbol:)\W+(?P<symbol>\w+)",
     re.MULTILINE,
 )
-# An error in the C text that confirms a declaration, as gcc and clang report it.
+# An error in the C text that confirms a declaration, as gcc and clang report it. gcc names the file
+# of a macro that has the error, after a line with the function that uses the macro.
 _REFUSED = re.compile(
-    r"^<(?:declaration of|constant) ([\w$]+)>:\d+:\d+: error: (.*)$", re.MULTILINE
+    r"^<(?:declaration of|constant) ([\w$]+)>:\d+:\d+: error: (.*)$"
+    r"|In function .__packer_call_([\w$]+).:\n[^<].*: error: (.*)$",
+    re.MULTILINE,
 )
 
 
@@ -50,7 +53,8 @@ def users_in(error: ToolchainError) -> dict[str, str]:
 
 def refused_in(error: ToolchainError) -> dict[str, str]:
     """Return the functions whose declaration a compiler refused, each with its first error."""
-    return dict(reversed(_REFUSED.findall(error.stderr)))
+    found = reversed(_REFUSED.findall(error.stderr))
+    return {name or user: text or in_macro for name, text, user, in_macro in found}
 
 
 def conflicting(stderr: str) -> Iterator[tuple[str, str]]:

@@ -374,6 +374,13 @@ TEXT = [
         "lib.num_letters(b'abc')",
     ),
     Row(
+        "int wide_length(const wchar_t *text)",
+        "int n = 0; while (text[n]) n++; return n;",
+        "wide_length('grün')",
+        "4",
+        "lib.wide_length('grün')",
+    ),
+    Row(
         "const char *color_name(enum color c)",
         'return c == RED ? "red" : NULL;',
         "[color_name(0), color_name(1)]",

@@ -40,6 +40,10 @@ const wchar_t *greeting(void) { return L"h\\u00e9"; }
 const unsigned char *raw(void) { return (const unsigned char *)"abc"; }
 size_t characters(const wchar_t *text) { return wcslen(text); }
 int first(const char16_t *text) { return text[0]; }
+int last(int n, const char32_t *, int (*f)(int, int), const unsigned *x);
+int last(int n, const char32_t *a, int (*f)(int, int), const unsigned *x) {
+  return (int)a[n] + f(1, 2) + (x ? 1 : 0);
+}
 int put(FILE *f, const char *text) { return fputs(text, f); }
 int words(char **text) { int n = 0; while (*text++) n++; return n; }
 int promote(event *e, int n) {
@@ -69,6 +73,7 @@ def test_memory_begins_with_values(model: Any) -> None:
     assert model["length"](new(model, "char[8]", "abc")) == 3
     assert new(model, "event[2]", [(1,), {"type": 2}])[1].type == 2
     assert model["sum"](new(model, "packet", n=3, x=[1, 2, 4])) == 7.0
+    assert model["sum"]({"n": 2, "x": [1, 2.5]}) == 3.5
     for name in (
         "unsigned long int",
         "long long",
@@ -126,7 +131,11 @@ def test_a_member_has_an_address(model: Any) -> None:
     [
         (lambda m: runtime.cast(m, "int", 1.5), TypeError, "expected a handle or an address"),
         (lambda m: runtime.cast(m, "int", -1), TypeError, "expected a handle or an address"),
-        (lambda m: runtime.cast(m, "evnt", 1), ValueError, "found 'evnt'; near names: 'event'"),
+        (
+            lambda m: runtime.cast(m, "evnt", 1),
+            ValueError,
+            "found 'evnt'; near names: 'event', 'key_event'; for a typedef of a number",
+        ),
         (lambda m: runtime.cast(None, "int", 1), TypeError, "expected a loaded library"),
         (lambda m: runtime.new(m, "int[2]", [1]), ValueError, "expected 2 items, found 1"),
         (lambda m: runtime.new(m, "int", "x"), TypeError, "expected a value of type i32"),
@@ -169,6 +178,19 @@ def test_wide_text_is_allocated(model: Any) -> None:
     ):
         with pytest.raises(ValueError, match=f"member 'wchar_t\\[2\\]': .*{expected}"):
             runtime.new(model, "wchar_t[2]", text)
+
+
+def test_text_is_passed_to_pointers_to_wide_characters(model: Any) -> None:
+    """In the encoding of each, with a zero at its end; other pointers refuse text."""
+    assert model["characters"]("h\u00e9\U0001f600") == 3 and model["characters"]("") == 0
+    assert model["first"]("\U0001f600") == 0xD83D
+    assert model["last"](1, "a\U0001f600", lambda a, b: a + b, None) == 0x1F600 + 3
+    for text, error in (("a\0b", "without NUL"), ("\ud800", "that UTF-8 can encode")):
+        with pytest.raises(ValueError, match=f"argument 1 'text': expected a str {error}"):
+            model["characters"](text)
+    for x in ("a", b"a"):
+        with pytest.raises(TypeError, match="argument 4 'x'.* found (str|bytes)"):
+            model["last"](1, "ab", lambda a, b: a, x)
 
 
 def test_memory_that_a_call_cannot_take_is_refused(model: Any) -> None:

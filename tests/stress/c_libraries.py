@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import subprocess
 import sys
+import tarfile
 import time
 import traceback
 from collections import Counter
@@ -242,6 +244,30 @@ def stb(lib: Any, folder: Path) -> None:
     lib["stbi_image_free"](back)
 
 
+def miniz(lib: Any, folder: Path) -> None:
+    """Compress text, and back; write a zip into memory, and read it."""
+    text, c = b"miniz " * 200, lib.constants
+    packed, back = np.zeros(lib["mz_compressBound"](len(text)), np.uint8), np.zeros(1200, np.uint8)
+    size, count = np.array([len(packed)], np.uint64), np.array([1200], np.uint64)
+    assert lib["mz_compress"](packed, size, text, len(text)) == c.MZ_OK and size[0] < 50
+    assert lib["mz_uncompress"](back, count, packed, int(size[0])) == c.MZ_OK
+    assert back.tobytes() == text and lib["mz_error"](c.MZ_DATA_ERROR) == "data error"
+    writer, reader = (runtime.new(lib, "mz_zip_archive") for _ in range(2))
+    data, size = runtime.new(lib, "void *"), runtime.new(lib, "size_t")
+    assert lib["mz_zip_writer_init_heap"](writer, 0, 0)
+    assert lib["mz_zip_writer_add_mem"](writer, "a.txt", text, len(text), c.MZ_BEST_SPEED)
+    assert lib["mz_zip_writer_finalize_heap_archive"](writer, data, size)
+    assert lib["mz_zip_reader_init_mem"](reader, data[0], size[0], 0)
+    found = runtime.new(lib, "mz_zip_archive_file_stat")
+    assert lib["mz_zip_reader_file_stat"](reader, 0, found)
+    assert (found.m_filename, found.m_uncomp_size) == ("a.txt", len(text))
+    back[:], flags = 0, c.MZ_ZIP_FLAG_COMPRESSED_DATA
+    assert lib["mz_zip_reader_extract_to_mem"](reader, 0, packed, len(packed), flags)
+    inflate = lib["tinfl_decompress_mem_to_mem"]
+    assert inflate(back, len(back), packed, found.m_comp_size, 0) == len(text)
+    assert back.tobytes() == text and lib["mz_zip_writer_end"](writer)
+
+
 _SET = {"symbol": "curl_easy_setopt"}
 LIBRARIES = {
     **FIRST,
@@ -301,6 +327,9 @@ LIBRARIES = {
         },
         ("-DSTB_IMAGE_IMPLEMENTATION", "-DSTB_IMAGE_WRITE_IMPLEMENTATION", "-lm", "-w"),
     ),
+    "miniz": Library(
+        *("npm:pngdefry@1.1.7", ("lib/pngdefry/source/miniz.c",), (), miniz), options=("-w",)
+    ),
 }
 
 
@@ -308,6 +337,8 @@ def run(name: str) -> bool:
     """Export, use and describe one library; return True if the use is right."""
     library, start, is_right = LIBRARIES[name], time.monotonic(), True
     with TemporaryDirectory() as folder:
+        if library.package.startswith("npm:"):
+            library = fetched(library, Path(folder))
         module = library.module()
         loaded = runtime.load(packer.export_library(module, Path(folder, "own.so")))
         seconds = time.monotonic() - start
@@ -323,6 +354,15 @@ def run(name: str) -> bool:
     verdict = "used" if is_right else "FAILED"
     print(f"| {name} | {exported} | {left_out} | {seconds:.1f} | {verdict} |", flush=True)
     return is_right
+
+
+def fetched(library: Library, folder: Path) -> Library:
+    """Unpack the npm package of a library that Debian does not have."""
+    name = library.package.removeprefix("npm:")
+    subprocess.run(["npm", "pack", "--silent", name], cwd=folder, check=True)
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        archive.extractall(folder, filter="data")
+    return library._replace(headers=tuple(f"{folder}/package/{path}" for path in library.headers))
 
 
 def words_of(reason: str) -> str:

@@ -93,8 +93,6 @@ class Codes:
         if code is not None:
             return code
         text = render(written, "").removeprefix("const ")
-        if text in ("va_list", "__builtin_va_list", "__gnuc_va_list"):
-            raise UnsupportedError(f"{text}, arguments that only C code can list", f"void *{name}")
         if instead := CONVERTED.get(tuple(sorted(w for w in type_.words if w != "int"))):
             raise UnsupportedError(text, f"{instead} {name}".strip(), is_converted=True)
         if self.scope.has_unread(text):
@@ -225,7 +223,8 @@ class Codes:
             return f"@{target.words[0]}"
         text = render(written, "").removeprefix("const ")
         error = unknown(text, name)
-        raise UnsupportedError(str(error), f"struct {text} *{name}") if error.instead else error
+        is_name = error.instead.startswith("int")
+        raise UnsupportedError(str(error), f"struct {text} *{name}") if is_name else error
 
     def _second_level(self, type_: Pointer, target: Pointer, name: str, is_out: bool) -> str:
         """Return the code of a pointer to a pointer: text, an array of pointers, or a result."""

@@ -51,6 +51,7 @@ CONVERTED = {
     ("__int128",): "int64_t",
     ("__int128", "unsigned"): "uint64_t",
 }
+_VA_LISTS = ("va_list", "__builtin_va_list", "__gnuc_va_list")
 NUMBERS = {*SIGNED, *UNSIGNED, "bool", "f16", "bf16", "f32", "f64", "c64", "c128"}
 
 
@@ -81,6 +82,8 @@ def unknown(text: str, name: str) -> UnsupportedError:
     """Make the error for a type that is not known."""
     if text.startswith(TYPEOF):
         return UnsupportedError(f"{text}, an expression that only the compiler reads")
+    if text in _VA_LISTS:
+        return UnsupportedError(f"{text}, arguments that only C code can list", f"void *{name}")
     return UnsupportedError(f"unknown type {text!r}", f"int {name}".strip())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -237,13 +237,28 @@ class HeaderModule(CSourceModule):
         self.left_out_types.update((d.name, d.prototype) for d in made if d.name in missing)
         return True
 
+    def avoid_macros(self, refused: Collection[str]) -> bool:
+        """Call functions in place of macros of their names; return True if that changes a call."""
+        free = set(refused) - self._chosen
+        made = tuple(_past_macro(d) if d.name in free else d for d in self.functions)
+        self.functions, before = made, self.functions
+        return made != before
+
     def __repr__(self) -> str:
         return f"<HeaderModule {', '.join(repr(str(header)) for header in self.headers)}>"
 
 
+def _past_macro(declaration: Declaration) -> Declaration:
+    """Put the name of the function that is called in parentheses, which no macro has."""
+    check = declaration.check
+    if check.calls != declaration.name or check.expression:
+        return declaration
+    return declaration._replace(check=check._replace(calls=f"({check.calls})"))
+
+
 def _reason_of(declaration: Declaration, reasons: Mapping[str, str]) -> str:
     """Return the reason for a function, or for one of which the compiler refused the same type."""
-    if reason := reasons.get(declaration.check.calls or declaration.name):
+    if reason := reasons.get(declaration.check.calls.strip("()") or declaration.name):
         return reason
     conditions = declaration.check.conditions
     return next((r for r in reasons.values() if any(text in r for text in conditions)), "")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from runtime.error import ExportError
 from runtime.signature import names_in_python
+from runtime.structs.text import is_wide
 
 from ...declare.c_type import parse_functions
 from ...declare.code import split_extents
@@ -94,6 +95,10 @@ def signature_of(facts: Facts, annotations: Annotations) -> Signature:
         )
         for name, (param, code) in zip(names, facts.params, strict=True)
     ]
+    for i, parameter in enumerate(made):
+        if is_wide(facts.signature("f"), facts.params, i):
+            text = annotations.scope.use("str")
+            made[i] = parameter._replace(annotation=f"{text} | {parameter.annotation}")
     for i in reversed(range(len(made))):
         name = facts.params[i][0]
         if name not in facts.defaults:

@@ -10,7 +10,7 @@ from collections import namedtuple
 from collections.abc import Mapping
 from functools import lru_cache
 
-from .._core import Handle, handle_at
+from .._core import Handle, c_types, handle_at
 from ..error import shown
 from ..signature import python_name
 from .arrays import has_dtype, packed_array, without_dtype
@@ -18,7 +18,10 @@ from .layout import COMPLEX, FORMATS, Layout, Layouts, Refused, layouts_of, stru
 from .members import values_of
 from .packing import Packing, is_pointee, items_of, name_at, ordered, pointee_name
 from .pointers import packed_pointers
+from .text import wide_text
 from .whole import bytes_of, handle_with, packed_whole
+
+__all__ = ["fields_of", "packed", "result_maker", "returned", "wide_text"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +143,7 @@ def result_maker(function: Function) -> Callable[[Function, str, tuple[Any, ...]
         if extents:
             return tuple(make(caller, code, item, extents[1:]) for item in value)
         if code[0] == "=" and isinstance(value, bytes):
-            return handle_with(caller, code[2:-1], value, "")
+            return handle_with(caller, c_types(caller).type(code[1:]), value, "")
         if code in COMPLEX and isinstance(value, tuple):
             return complex(*value)
         if code[0] in "*&@" and isinstance(value, Handle):

@@ -23,8 +23,9 @@ from ..error import near_names, shown
 from .code_pointers import call, function_pointer
 from .layout import COMPLEX, Refused
 from .numbers import halves, number_bytes
-from .packing import encoded_text, text_memory, view_of
+from .packing import view_of
 from .record import Types, array_of, types_of
+from .text import UNITS, encoded_text, text_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["call", "types_of"]
 
-# Text in arrays of wchar_t, char16_t and char32_t: the size and the encoding of a unit.
-_UNITS = {"i32": (4, "utf-32-le"), "u32": (4, "utf-32-le"), "u16": (2, "utf-16-le")}
 _forever: list[Any] = []
 
 
@@ -250,7 +249,7 @@ def _assign_members(place: Handle, type_: CType, where: Any, value: Any) -> None
 
 def _assign_items(place: Handle, type_: CType, where: Any, value: Any) -> None:
     item = type_.target.code if type_.target is not None else ""
-    if item == "char" or (isinstance(value, str) and item in _UNITS):
+    if item == "char" or (isinstance(value, str) and item in UNITS):
         _memory(place)[:] = _characters(where, value, type_.count, item)
         return
     try:
@@ -267,7 +266,7 @@ def _characters(where: Any, value: Any, count: int, item: str) -> bytes:
     """Return text as an array of `count` units of code `item`, which zeros follow."""
     if not isinstance(value, str | bytes):
         raise refused(f"char[{count}]", where, value)
-    size, encoding = _UNITS.get(item, (1, "utf-8"))
+    size, encoding, _ = UNITS.get(item, (1, "utf-8", "B"))
     try:
         data = encoded_text(value, str(where), encoding)
     except Refused as error:

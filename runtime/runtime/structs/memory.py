@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from .._core import CType, Handle, c_types, c_value, handle_allocate, handle_new
 from ..error import near_names, shown
@@ -72,7 +73,7 @@ def new(model: Module, type: str, members: Any = None, /, **more: Any) -> Any:
         found = _type(types, type, "new")
         if found.size == 0:
             raise ValueError(f"new: expected a type of known size, found {shown(type)}")
-        handle = handle_allocate(library, model, _extended(types, found, more))
+        handle = handle_allocate(library, model, extended(types, found, more))
     if more:
         members = {**(members or {}), **more}
     if members is not None:
@@ -160,7 +161,8 @@ def _type(types: Types, type: str, caller: str) -> CType:
     if match is None or found is None:
         structs = [name for name, known in types.items() if known.code[0] in "{@"]
         text = f"{caller}: expected a struct that functions of the library use, found {shown(type)}"
-        raise ValueError(text + near_names(name, structs))
+        text += near_names(name, structs)
+        raise ValueError(f"{text}; for a typedef of a number name the number, as in 'unsigned int'")
     if stars:
         stars -= found.size == 0 and found.code[0] == "@"  # the code of a pointer to it
         found = types.type("*" * stars + found.code)
@@ -171,7 +173,7 @@ def _type(types: Types, type: str, caller: str) -> CType:
     return found
 
 
-def _extended(types: Types, type_: CType, values: dict[str, Any]) -> CType:
+def extended(types: Types, type_: CType, values: Mapping[str, Any]) -> CType:
     """Return a struct whose last member, an array of unknown length, has the items of its value."""
     members = types.members.get(type_.name or "") if type_.members is not None else None
     name, code, offset, *_ = members[-1] if members else ("", "", 0)

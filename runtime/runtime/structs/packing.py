@@ -20,6 +20,7 @@ from .layout import (
     struct_name,
 )
 from .numbers import halves, store_number
+from .text import encoded_text, text_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,25 +74,6 @@ def items_of(code: str, extents: tuple[int, ...], value: Any, where: str) -> lis
     if count != extent:
         raise Refused(ValueError, f"field {where!r}: expected {extent} items, found {count}")
     return made
-
-
-def encoded_text(value: str | bytes, where: str, encoding: str = "utf-8") -> bytes:
-    """Return text as bytes, for the field `where`."""
-    try:
-        return value.encode(encoding) if isinstance(value, str) else value
-    except UnicodeEncodeError:
-        name = encoding.upper()
-        text = f"field {where!r}: expected a str that {name} can encode, found {value!a}"
-        raise Refused(ValueError, text) from None
-
-
-def text_memory(code: str, value: str | bytes, where: str) -> memoryview:
-    """Return text with a NUL; C may write to it if the code is not ``str``."""
-    data = encoded_text(value, where)
-    if b"\0" in data:
-        text = f"field {where!r}: expected text without NUL, found {shown(value)}"
-        raise Refused(ValueError, text)
-    return memoryview(bytearray(data + b"\0") if code == "*char" else data + b"\0")
 
 
 _BYTES = {C_NAMES[code] for code in ("char", "i8", "u8")}  # pointers to these are converted
@@ -280,7 +262,8 @@ def view_of(code: str, value: Any, where: str) -> memoryview:
     try:
         view = memoryview(value)
     except TypeError:
-        text = f"field {where!r}: expected an array ({code}), found {shown(value)}"
+        expected = "a handle of a C function" if callable(value) else f"an array ({code})"
+        text = f"field {where!r}: expected {expected}, found {shown(value)}"
         raise Refused(TypeError, text) from None
     formats = {"char": "bBc", "u8": "bBc", "i8": "bBc", "bool": "?"}.get(target)
     formats = formats or {"i64": "ql", "u64": "QL"}.get(target, FORMATS.get(target, ""))

@@ -36,11 +36,13 @@ def substitute(types: Types, code: str) -> Any:
         machine = os.uname().machine
         is_odd = any(at % of or leaf == "longdouble" for at, leaf, of in leaves)
         is_odd |= types.type(code).alignment > 8
+        # Eight bytes of padding have no register.
+        is_odd |= size <= _LARGEST and len({at // 8 for at, *_ in leaves}) < -(-size // 8)
         if machine not in _MACHINES or is_odd:
             text = "expected a struct of numbers and pointers that are aligned"
             raise TypeError(f"{code} by value: {text}, on {' or '.join(_MACHINES)}; call it in C")
         fields = [(f"f{i}", kind) for i, kind in enumerate(_fields(leaves, size, machine))]
-        members: dict[str, Any] = {"_fields_": fields}
+        members: dict[str, Any] = {"_layout_": "ms", "_pack_": 1, "_fields_": fields}
         types.substitutes[code] = type(code, (ctypes.Structure,), members)
     return types.substitutes[code]
 
@@ -76,9 +78,10 @@ def _fields(leaves: list[tuple[int, str, int]], size: int, machine: str) -> Iter
     elif size > _LARGEST:
         yield ctypes.c_uint8 * size
     else:
-        width = next(width for width in _INTEGERS if size % width == 0)
         for start in range(0, size, 8):
+            nbytes = min(8, size - start)
             here = [leaf for at, leaf, _ in leaves if start <= at < start + 8]
-            is_float = machine == "x86_64" and all(leaf in _FLOATS for leaf in here)
-            word = _OF_WIDTH.get(width) if is_float else None
-            yield from [word or _INTEGERS[width]] * (min(8, size - start) // width)
+            if machine == "x86_64" and all(leaf in _FLOATS for leaf in here):
+                yield _OF_WIDTH[nbytes]
+            else:
+                yield from (word for width, word in _INTEGERS.items() if nbytes & width)

@@ -9,6 +9,7 @@ from ..error import shown
 from .arrays import has_dtype
 from .layout import Refused
 from .members import assign, values_of
+from .memory import extended
 from .packing import update
 
 TYPE_CHECKING = False
@@ -18,11 +19,10 @@ if TYPE_CHECKING:
     from .._core import Function
 
 
-def handle_with(function: Function, name: str, value: Any, where: str) -> Handle:
+def handle_with(function: Function, type_: CType, value: Any, where: str) -> Handle:
     """Return a handle that owns a struct or union with these members, or with these bytes."""
-    type_: CType = c_types(function).type(f"{{{name}}}")
     if type_.members is None:
-        raise Refused(TypeError, f"expected a handle {name!r} or None, found {shown(value)}")
+        raise Refused(TypeError, f"expected a handle {type_.name!r} or None, found {shown(value)}")
     handle = handle_allocate(function, None, type_)
     view = memoryview(handle).cast("B")  # type: ignore[arg-type]
     if has_dtype(value) and value.dtype.names and value.size == 1:
@@ -35,7 +35,9 @@ def handle_with(function: Function, name: str, value: Any, where: str) -> Handle
     elif len(value) == type_.size:
         view[:] = value
     else:
-        raise Refused(ValueError, f"expected {type_.size} bytes of {name!r}, found {len(value)}")
+        raise Refused(
+            ValueError, f"expected {type_.size} bytes of {type_.name!r}, found {len(value)}"
+        )
     return handle
 
 
@@ -43,7 +45,11 @@ def packed_whole(
     function: Function, code: str, name: str, value: Any
 ) -> tuple[memoryview, tuple[Any, ...], Any]:
     """Return the bytes of a struct with a mapping's or tuple's values, as `packed` does."""
-    handle = handle_with(function, code.strip("=@{}"), value, name)
+    types = c_types(function)
+    type_: CType = types.type(f"{{{code.strip('=@{}')}}}")
+    if code[0] == "@" and isinstance(value, Mapping):
+        type_ = extended(types, type_, value)
+    handle = handle_with(function, type_, value, name)
     view = memoryview(handle).cast("B")  # type: ignore[arg-type]
     before = bytes(view)
 
@@ -63,5 +69,5 @@ def bytes_of(function: Function, name: str, value: Any) -> bytes:
         return bytes(memoryview(value).cast("B"))  # type: ignore[arg-type]
     if not isinstance(value, Mapping | tuple | list | bytes):
         raise Refused(TypeError, f"expected a mapping or a tuple, found {shown(value)}")
-    made = handle_with(function, name, value, "result")
+    made = handle_with(function, c_types(function).type(f"{{{name}}}"), value, "result")
     return bytes(memoryview(made).cast("B"))  # type: ignore[arg-type]

@@ -25,8 +25,10 @@ typedef struct { char c[7]; } bytes7;
 typedef struct { float x, y; double z; } mixed;
 typedef struct { int a, b; float c; } twelve;
 typedef struct { double m[5]; } large;
+typedef struct __attribute__((packed)) { double d; char c; } nine;
 typedef struct __attribute__((packed)) { char c; int i; } packed;
 typedef struct { char c; _Alignas(16) double d; } aligned;
+typedef struct { double d; int : 5; } padded;
 typedef struct { char *name[2]; int n; } names;
 """
 EACH = """
@@ -37,7 +39,7 @@ static @ id_@(int a, @ x, double b) { return a + b == 3 ? x : (@){0}; }
 void out_@(@ x, @ *y) { *y = x; }
 """
 NAMES = [line.rstrip(";").split()[-1] for line in TYPES.strip().splitlines()]
-OF_CTYPES = [name for name in NAMES if name not in ("packed", "aligned")]
+OF_CTYPES = [name for name in NAMES if name not in ("packed", "aligned", "padded")]
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +128,8 @@ def test_what_ctypes_cannot_pass_is_refused(model: Any) -> None:
     """A struct that is packed, and the result of a callable in a struct."""
     with pytest.raises(TypeError, match=r"\{packed\} by value: .*; call it in C"):
         model["get_packed"]()(1, {"c": 1, "i": 2}, 2.0)
+    with pytest.raises(TypeError, match=r"\{padded\} by value: .*; call it in C"):
+        model["get_padded"]()(1, {"d": 1.0}, 2.0)
 
 
 SOURCE = """

@@ -136,6 +136,11 @@ static int convert_str(struct call_frame *frame, Py_ssize_t index, PyObject *obj
     return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected a str without NUL, found %R", object);
   if (callee_fills_bytes(frame->callee, index)) return refuse_constant(frame, index, "a str");
+  const struct param *param = callee_param(frame->callee, index);
+  if (param != NULL && param->code[0] == '&' && param->kind == CODE_PLAIN) {
+    int status = argument_wide_text(frame, index, object);
+    if (status != 1) return status;
+  }
   return frame_pass(frame, index, DSO_RAW_STR, (void *)(uintptr_t)text);
 }
 

@@ -131,6 +131,15 @@ static int argument_text(struct call_frame *frame, Py_ssize_t index, PyObject *o
   return frame_pass(frame, index, DSO_BYTES, copy);
 }
 
+int argument_wide_text(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+  PyObject *characters = call_structs(frame, "wide_text", index, object);
+  if (characters == NULL) return -1;
+  int is_text = PyMemoryView_Check(characters);
+  int status = is_text ? argument_buffer(frame, index, characters) : 1;
+  Py_DECREF(characters);
+  return status;
+}
+
 int argument_by_code(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   const struct param *param = callee_param(frame->callee, index);
   if (frame->takes_any) return argument_any(frame, index, object);

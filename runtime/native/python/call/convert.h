@@ -58,6 +58,9 @@ int callable_is_module(PyObject *object);
 /* Convert an object by the code of its parameter. Returns 1 if the object's own type decides. */
 int argument_by_code(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 
+/* Convert text for a pointer to wchar_t, char16_t or char32_t. Returns 1 for pointers to others. */
+int argument_wide_text(struct call_frame *frame, Py_ssize_t index, PyObject *object);
+
 /* Return true if the function fills bytes: it writes through a pointer to 8-bit integers, void or a
  * struct. refuse_constant refuses a str or bytes for such a parameter; always -1. */
 int callee_fills_bytes(const struct callee *callee, Py_ssize_t index);

@@ -188,13 +188,12 @@ int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object
   if (find_closed(self) != NULL) return refuse_closed(frame, index, self);
   if (check_kind(frame, index, self) != 0) return -1;
   const struct param *param = callee_param(frame->callee, index);
-  if (param != NULL && (param->kind == CODE_STRUCT || param->kind == CODE_STRINGS ||
-                        (param->kind == CODE_POINTERS && self->kind != NULL)))
+  enum code_kind kind = param != NULL ? param->kind : CODE_HANDLE;
+  if (kind == CODE_STRUCT || kind == CODE_STRINGS || (kind == CODE_POINTERS && self->kind != NULL))
     return argument_by_code(frame, index, object);
-  if (param != NULL && strcmp(param->code, "fn") == 0 && handle_is_function(self))
+  if (kind == CODE_PLAIN && strcmp(param->code, "fn") == 0 && handle_is_function(self))
     return argument_callable(frame, index, object);
-  if (param != NULL && (param->kind == CODE_PLAIN || param->kind == CODE_BYTES) &&
-      handle_has_numbers(self))
+  if ((kind == CODE_PLAIN || kind == CODE_BYTES) && handle_has_numbers(self))
     return argument_buffer(frame, index, object);
   int is_released = is_released_by(self, frame);
   if (is_released < 0 || (is_released && close_by_call(frame, index, self) != 0)) return -1;
@@ -204,7 +203,7 @@ int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object
   hold->index = index;
   hold->is_released = is_released;
   if (is_released) frame->needs_release |= CLOSE;
-  int is_str = param != NULL && param->kind == CODE_TEXT && is_text(self);
+  int is_str = kind == CODE_TEXT && is_text(self);
   return frame_pass(frame, index, is_str ? DSO_RAW_STR : DSO_OPAQUE_PTR, self->address);
 }
 

@@ -36,6 +36,7 @@ double f_float(double x) { return x; }
 bool f_bool(bool b) { return b; }
 double _Complex f_complex(double _Complex z) { return z; }
 int f_text(const char *s) { return s != NULL; }
+int f_wide(const wchar_t *s) { return s != NULL; }
 int f_texts(const char *const *s) { return s != NULL; }
 int f_read(const double *x) { return x != NULL; }
 int f_write(double *x) { return x != NULL; }
