@@ -6,6 +6,12 @@ from collections.abc import Iterator
 
 from .declaration import joined
 
+_ESCAPES = {"\n": "\\n", '"': '\\"', "\\": "\\\\", "?": "\\?"}
+_WRITTEN = tuple(
+    _ESCAPES.get(chr(byte)) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}")
+    for byte in range(256)
+)
+
 
 def c_string(text: str) -> str:
     """A C string literal of text in UTF-8."""
@@ -14,11 +20,7 @@ def c_string(text: str) -> str:
 
 def c_string_of(data: bytes) -> str:
     """A C string literal: three octal digits end an escape, and "?" may begin a trigraph."""
-    escapes = {ord("\n"): "\\n", ord('"'): '\\"', ord("\\"): "\\\\", ord("?"): "\\?"}
-    made = (
-        escapes.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in data
-    )
-    return f'"{"".join(made)}"'
+    return f'"{"".join(map(_WRITTEN.__getitem__, data))}"'
 
 
 def variable(c_type: str, name: str, mark: str = "") -> Iterator[str]:

@@ -137,6 +137,22 @@ MODELS |= {
               d = Greater(h, none) f = Cast<to=1>(r) o = Squeeze(f, one) }> }""",
         [[np.array([[1, 2], [3, 4]]), rounds(50)]],
     ),
+    "a round that gives another length, equal in all samples by chance": (
+        """(float[a] x, int64 n) => (float[p] y)
+          <bool t = {1}, int64[1] o = {0}, int64[1] m = {12}, float[2] two = {1, 2}> {
+          xx = Concat<axis=0>(x, x) u = Slice(xx, o, m) x2 = Concat<axis=0>(x, two)
+          w = Slice(x2, o, m) y = Loop(n, t, u) <body = b (int64 i, bool c, float[h] v)
+            => (bool d, float[k] r) { d = Identity(c) r = Neg(w) }> }""",
+        [[given(size), rounds(number)] for size in (1, 2, 5) for number in (0, 2)],
+    ),
+    "branches of two lengths, equal in all samples by chance": (
+        """(float[a] x, bool c) => (float[p] y)
+          <int64[1] o = {0}, int64[1] m = {12}, float[2] two = {1, 2}> {
+          xx = Concat<axis=0>(x, x) u = Slice(xx, o, m) x2 = Concat<axis=0>(x, two)
+          w = Slice(x2, o, m) y = If(c) <then_branch = t () => (float[h] r) { r = Neg(u) },
+          else_branch = e () => (float[k] s) { s = Abs(w) }> }""",
+        [[given(size), condition] for size in (1, 2, 5) for condition in (YES, NO)],
+    ),
     "the first elements of a value that grows": (
         """(float[a] x, int64 n) => (float[p] y) <bool t = {1}, int64[1] o = {0},
           int64[1] m = {12}> { s = Slice(x, o, m)

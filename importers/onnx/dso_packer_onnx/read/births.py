@@ -6,7 +6,7 @@ number for it in each sample, as for the open extents of the inputs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..extent import Extent, identifier, symbols_of
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from .passes import Passes
     from .types import Shape
 
+    Axis = tuple[ir.Value, int]
     Sample = dict[str, int]
+
+Place = tuple[str, int]  # the name of a value, and one of its axes
 
 # For each pair of samples in `.passes`: the first number of its first, second and third sample, and
 # the distance to that of the next symbol. Small numbers suit short tables, large ones a TopK of
@@ -53,6 +56,14 @@ class MeetingError(Exception):
         self.meeting = meeting
 
 
+class ChanceError(Exception):
+    """Extents that were equal in all samples by chance."""
+
+    def __init__(self, places: frozenset[Place]) -> None:
+        super().__init__(places)
+        self.places = places
+
+
 class Births:
     """The symbols of a model whose values the data decides.
 
@@ -70,6 +81,8 @@ class Births:
         Of a loop's body: the symbols of the model around it, which rounds change.
     before : int
         How many symbols the models around a body have: their values are different ones.
+    apart : frozenset of Place
+        Axes that have a symbol each in a body, for what was assumed of them does not hold.
 
     Attributes
     ----------
@@ -77,6 +90,9 @@ class Births:
         For each result with such an extent the symbol of each axis; None for another axis.
     nodes : dict of ir.Node to list of str
         The symbols that each node defines.
+    assumed : list
+        Axes of values that are as long as another axis or a number in all samples, and so in a
+        body.
     """
 
     def __init__(
@@ -87,10 +103,12 @@ class Births:
         equal: Sequence[Meeting] = (),
         shared: Collection[str] = (),
         before: int = 0,
+        apart: frozenset[Place] = frozenset(),
     ) -> None:
         self.of: dict[ir.Value, tuple[str | None, ...]] = {}
         self.nodes: dict[ir.Node, list[str]] = {}
-        self.equal, self.shared, self._before = equal, shared, before
+        self.assumed: list[tuple[Axis, Axis | int]] = []
+        self.equal, self.shared, self._before, self.apart = equal, shared, before, apart
         self._taken = list(symbols_of(inputs))
         self._first = len(self._taken)
         self.number, self._can_differ = number, can_differ
@@ -106,6 +124,17 @@ class Births:
         name = identifier(f"{stem}{len(self._taken) - self._first + 1}", self._taken)
         self._taken.append(name)
         return name
+
+    def check_chance(self, known: Mapping[ir.Value, ir.Shape]) -> None:
+        """Raise ChanceError if what was assumed of axes does not hold for their extents."""
+
+        def extent(of: Axis | int) -> object:
+            return of if isinstance(of, int) else known[of[0]][of[1]]
+
+        found = {axis for axis, other in self.assumed if extent(axis) != extent(other)}
+        if found:
+            apart = {(str(value.name), axis) for value, axis in found}
+            raise ChanceError(self.apart | apart)
 
     @property
     def count(self) -> int:

@@ -215,6 +215,7 @@ class Symbols:
         """Return the shape of an input; some axes have symbols already, one may be a number."""
         shapes = [one.types[value].shape or () for one in self._passes.all]
         extents: list[Extent] = []
+        assumed = self._passes.births.assumed
         for axis, found in enumerate(zip(*shapes, strict=True)):
             sizes = tuple(extent or 0 for extent in found)
             if axis in open_axes:
@@ -224,19 +225,27 @@ class Symbols:
             elif fixed is not None and sizes == fixed.sizes:
                 extents.append(fixed.number)
                 continue
-            elif axis in self._passes.limited.of.get(value, ()):
-                symbol = self._symbol((value, axis))  # other axes may be as long by chance
+            elif self._is_apart(value, axis):
+                symbol = self._symbol((value, axis))
                 self.places.setdefault(symbol, (value, axis))
             elif len({*sizes}) == 1:
                 extents.append(sizes[0])
+                if sizes[0] > 1:  # others broadcast with 1
+                    assumed.append(((value, axis), sizes[0]))
                 continue
             else:
                 symbol = self._symbol(sizes)
-                self.places.setdefault(symbol, (value, axis))
+                first = self.places.setdefault(symbol, (value, axis))
+                assumed.append(((value, axis), first))
             for sample, size in zip(self.samples, sizes, strict=True):
                 sample[symbol] = size
             extents.append(symbol)
         return tuple(extents)
+
+    def _is_apart(self, value: ir.Value, axis: int) -> bool:
+        """Return True if other axes may be as long by chance."""
+        limited = axis in self._passes.limited.of.get(value, ())
+        return limited or (value.name, axis) in self._passes.births.apart
 
     def _symbol(self, key: object) -> str:
         return self._known.setdefault(key, f"s{len(self._known) + 1}")

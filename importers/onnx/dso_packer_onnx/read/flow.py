@@ -84,6 +84,9 @@ def _loop(node: ir.Node, passes: Passes) -> ir.Node:
         inner = [body.known(index, axis) for axis in range(len(result.extents))]
         shapes.append((result.dtype, (rounds, *_all_known(inner, passes, born))))
     made = put_bodies(node, "Loop", [*node.inputs], [body], shapes, born, passes, len(carried))
+    for index, value in enumerate(carried):
+        fixed = [a for a in range(len(shapes[index][1])) if (index, a) not in changing]
+        passes.births.assumed += [((made.outputs[index], axis), (value, axis)) for axis in fixed]
     return with_objects(made, objects)
 
 
@@ -133,7 +136,8 @@ def _add_changes(
         sizes = tuple((type_.shape or ())[axis] for type_ in types)
         is_equal = body.sizes(1 + index, axis) == sizes
         is_known = result.extents[axis] == before[axis] or len({*sizes}) > 1
-        if (index, axis) not in changing and not (is_equal and is_known):
+        is_apart = (str(node.outputs[index].name), axis) in passes.births.apart
+        if (index, axis) not in changing and (is_apart or not (is_equal and is_known)):
             changing[index, axis] = passes.births.new()
 
 

@@ -17,7 +17,7 @@ from runtime.error import shown
 
 from ..extent import Extent
 from ..quiet import quiet
-from .births import Births, Meeting, MeetingError, NeedsSamplesError
+from .births import Births, ChanceError, Meeting, MeetingError, NeedsSamplesError, Place
 from .constants import put_constants
 from .equations import RANGES, put_conditions
 from .exact import register_exact
@@ -74,20 +74,26 @@ def shape_body(
     outer: Passes,
     seeds: Mapping[str, Seed],
     shared: Collection[str],
+    apart: frozenset[Place] = frozenset(),
 ) -> tuple[ir.Model, Passes]:
     """Give the model of a body shapes, by the samples of the model around it.
 
     `seeds` are the elements of small inputs. Its outputs without the numbers of new symbols are in
-    its metadata. `shared` are the symbols of the model around it that rounds change.
+    its metadata. `shared` are the symbols of the model around it that rounds change, `apart` the
+    axes that have other extents than the samples say.
     """
-    around = outer.births
+    around, whole = outer.births, model
 
     def begun(equal: Sequence[Meeting]) -> Births:
         extents = [extent for shape in inputs.values() for extent in shape]
-        return Births(extents, around.number, len(samples) > 1, equal, shared, around.count)
+        can_differ = len(samples) > 1
+        return Births(extents, around.number, can_differ, equal, shared, around.count, apart)
 
-    model, passes = _with_births(model, inputs, True, samples, begun, seeds)
-    _put_types(model, passes, outer.source)
+    model, passes = _with_births(whole, inputs, True, samples, begun, seeds)
+    try:
+        _put_types(model, passes, outer.source)
+    except ChanceError as error:
+        return shape_body(whole, inputs, samples, outer, seeds, shared, error.places)
     model.meta["results"] = [*model.graph.outputs]
     put_extents(model, passes.births)
     put_conditions(model, {}, passes.births.equal)
@@ -103,10 +109,15 @@ def _inferred(
     Where an extent of the first ones that it takes is not known, none is guessed by others, for
     which it may look like a simpler one. Raises that error, or the first one if it takes none.
     """
-    try:
-        return _first(model, inputs, changed, source, has_births=False)
-    except NeedsSamplesError:
-        return _first(model, inputs, changed, source, has_births=True)
+    apart: frozenset[Place] = frozenset()
+    has_births = False
+    while True:
+        try:
+            return _first(model, inputs, changed, source, apart, has_births=has_births)
+        except NeedsSamplesError:
+            has_births = True
+        except ChanceError as error:
+            apart = error.places
 
 
 def _first(
@@ -114,6 +125,7 @@ def _first(
     inputs: Mapping[str, tuple[Extent, ...]],
     changed: bool,
     source: str,
+    apart: frozenset[Place],
     *,
     has_births: bool,
 ) -> tuple[ir.Model, Passes]:
@@ -122,7 +134,7 @@ def _first(
     extents = [extent for shape in inputs.values() for extent in shape]
     for number, samples in enumerate(samples_of(inputs, source, has_births=has_births)):
         try:
-            begun = partial(Births, extents, number, len(samples) > 1)
+            begun = partial(Births, extents, number, len(samples) > 1, apart=apart)
             made, passes = _with_births(model, inputs, changed, samples, begun)
         except ExportError as error:
             refused = refused or error
@@ -199,6 +211,7 @@ def _put_types(model: ir.Model, passes: Passes, source: str, *, may_guess: bool 
         elif len(known) == before and not _force(passes, known):
             value = next(value for value in found if value not in known)
             raise _symbolic_refusal(value, found[value], passes.samples, source)
+    passes.births.check_chance(known)
 
 
 def _force(passes: Passes, known: Mapping[ir.Value, ir.Shape]) -> bool:
