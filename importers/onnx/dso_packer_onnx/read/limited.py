@@ -66,8 +66,8 @@ class LimitedAxes:
         numbers = None if vector is None else self._samples[0].constants.get(vector)
         if vector is None or numbers is None or vector not in is_open:
             return range(rank)
-        can_change = is_open[vector] | (numbers == _REST)
-        return (can_change.nonzero()[0] + rank - len(numbers)).tolist()
+        first, can_change = rank - len(numbers), is_open[vector] | (numbers == _REST)
+        return [first + index for index, one in enumerate(can_change) if one]
 
     def _sizes(self, value: ir.Value) -> dict[int, int]:
         """Return the length of each axis that all samples have equal."""

@@ -31,7 +31,8 @@ def _map(
     """Translate `map` as a `scan` that carries no value."""
     from torch.onnx._internal.exporter._torchlib.ops import hop
 
-    return hop.higher_order_scan(body, [], entries, captured)
+    results: Sequence[ir.Value] = hop.higher_order_scan(body, [], entries, captured)
+    return results
 
 
 def _while_loop(*arguments: Any) -> Sequence[ir.Value]:
@@ -42,7 +43,7 @@ def _while_loop(*arguments: Any) -> Sequence[ir.Value]:
     """
     from torch.onnx._internal.exporter._torchlib.ops import hop
 
-    results = hop.higher_order_while_loop(*arguments)
+    results: Sequence[ir.Value] = hop.higher_order_while_loop(*arguments)
     loop = results[0].producer()
     loop.inputs[1].producer().version = None
     return results

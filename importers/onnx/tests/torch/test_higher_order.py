@@ -87,7 +87,7 @@ def captured(x: Tensor, w: Tensor) -> Any:
 
 
 def cloned(x: Tensor, w: Tensor) -> Any:
-    """What the advice says."""
+    """Both, with clones."""
     sums = map(lambda a: a @ w + x[0], x.clone())
     rounds = (ZERO, x, x.clone())
     return sums, while_loop(lambda i, a, b: i < 2, lambda i, a, b: (i + 1, a + w[0], b * 2), rounds)
