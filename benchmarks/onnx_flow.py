@@ -48,7 +48,7 @@ DETECTORS: dict[str, dict[str, Any]] = {
         **SMALL, "rpn_pre_nms_top_n_test": 200, "rpn_post_nms_top_n_test": 50,
         "box_score_thresh": 0.01,
     },
-    "retinanet_resnet50_fpn": {**SMALL, "score_thresh": 0.9},
+    "retinanet_resnet50_fpn": {**SMALL, "score_thresh": 0.01},
 }  # fmt: skip
 
 
