@@ -68,6 +68,16 @@ MODELS: dict[str, tuple[str, list[list[Any]]]] = {
             { d = Identity(c) w = Concat<axis=0>(v, x) }> }""",
         [[rounds(5), given(3, 4)], [rounds(0), given(3, 4)], [rounds(1), given(1, 4)]],
     ),
+    "zeros of an open shape are carried": (
+        """(int64 n, float[a,3] x) => (float[a,3] y, float[a,p] v)
+          <bool t = {1}, int64[2] s = {0,-1}> {
+          e = Shape(x) zeros = ConstantOfShape(e) h = Expand(zeros, e) u = Reshape(h, s)
+          y = Loop(n, t, zeros) <body = b (int64 i, bool c, float[a,3] w) => (bool d, float[a,3] o)
+            { d = Identity(c) o = Add(w, x) }>
+          v = Loop(n, t, u) <body = b2 (int64 j, bool f, float[a,3] q) => (bool g, float[a,3] r)
+            { g = Identity(f) r = Add(q, x) }> }""",
+        [[rounds(2), given(4, 3)], [rounds(0), given(1, 3)]],
+    ),
     "an early end": (
         """(float[4] x) => (float[4] y, int64[k] s)
           <bool t = {1}, int64 m = {1000}, float most = {100}, float two = {2}> {

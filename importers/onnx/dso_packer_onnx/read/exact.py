@@ -1,7 +1,8 @@
 """Extents as ONNX defines them, where onnx_shape_inference has others or none.
 
-It takes the numbers of a Slice to be inside of an open axis, and knows no negative steps; open
-extents after windows that round up or are padded by name it leaves unknown.
+It takes the numbers of a Slice to be inside of an open axis, and knows no negative steps. It takes
+an open extent to be at least 1, so a Range from 1 to it is never empty. Open extents after windows
+that round up or are padded by name it leaves unknown.
 """
 
 from __future__ import annotations
@@ -11,7 +12,15 @@ from fractions import Fraction
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from ..extent import Extent, expression_of, rounded_down, rounded_up, total, written
+from ..extent import (
+    Extent,
+    expression_of,
+    greater,
+    rounded_down,
+    rounded_up,
+    total,
+    written,
+)
 from .numbers import numbers_of
 from .types import known_extents
 
@@ -29,21 +38,20 @@ def register_exact() -> None:
 
     registry.collect()
     for kind, since, exact in (
-        ("Slice", 13, _sliced),
-        ("Conv", 2, _windows),
-        ("AveragePool", 2, _windows),
-        ("MaxPool", 2, _windows),
-        ("LpPool", 2, _windows),
-        ("Pad", 13, _padded),
-        ("Resize", 13, _resized),
-        ("STFT", 18, _framed),
+        ("ConstantOfShape", 10, _filled),
+        ("Range", 12, _ranged),
+        ("Slice", 13, partial(_infer, _sliced)),
+        ("Conv", 2, partial(_infer, _windows)),
+        ("AveragePool", 2, partial(_infer, _windows)),
+        ("MaxPool", 2, partial(_infer, _windows)),
+        ("LpPool", 2, partial(_infer, _windows)),
+        ("Pad", 13, partial(_infer, _padded)),
+        ("Resize", 13, partial(_infer, _resized)),
+        ("STFT", 18, partial(_infer, _framed)),
     ):
         theirs = registry.get("", kind, since - 1)
         assert theirs is not None
-        registry.register("", kind, since_version=since)(partial(_infer, theirs, exact))
-    filled = registry.get("", "ConstantOfShape", 9)
-    assert filled is not None
-    registry.register("", "ConstantOfShape", since_version=10)(partial(_filled, filled))
+        registry.register("", kind, since_version=since)(partial(exact, theirs))
 
 
 def _filled(theirs: Callable[[Any, ir.Node], None], ctx: Any, node: ir.Node) -> None:
@@ -58,9 +66,31 @@ def _filled(theirs: Callable[[Any, ir.Node], None], ctx: Any, node: ir.Node) -> 
     ctx.set_shape_and_dtype(node.outputs[0], ir.Shape(extents), dtype)
 
 
+def _ranged(theirs: Callable[[Any, ir.Node], None], ctx: Any, node: ir.Node) -> None:
+    """Let a Range of integers have no element where its limit is before its start."""
+    import onnx_ir as ir
+    import sympy
+
+    numbers = [numbers_of(value) for value in node.inputs]
+    start, limit, step = (one[0] if one else None for one in numbers)
+    dtype = node.inputs[0].dtype
+    if (
+        start is None
+        or limit is None
+        or not isinstance(step, int)
+        or not step
+        or not dtype.is_integer()
+    ):
+        theirs(ctx, node)
+        return
+    distance = sympy.sympify(expression_of(limit)) - expression_of(start)
+    count = written(greater(rounded_up(distance / step), 0))
+    ctx.set_shape_and_dtype(node.outputs[0], ir.Shape([count]), dtype)
+
+
 def _infer(
-    theirs: Callable[[Any, ir.Node], None],
     exact: Callable[[ir.Node, Sequence[Extent | None]], list[Extent | None] | None],
+    theirs: Callable[[Any, ir.Node], None],
     ctx: Any,
     node: ir.Node,
 ) -> None:

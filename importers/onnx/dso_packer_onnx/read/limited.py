@@ -5,8 +5,8 @@ The bodies of branches and loops have symbols for them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 # Operators that make an axis as long as a number says, or as the data has it.
 _LIMIT = {"ConstantOfShape", "Expand", "Pad", "Range", "Reshape", "Resize", "Slice", "Tile", "TopK"}
+# The input that has a number for each of the last axes.
+_NUMBERS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1, "Tile": 1}
+_REST = -1  # of a Reshape: the length that is left
 
 
 class LimitedAxes:
@@ -34,7 +37,7 @@ class LimitedAxes:
         if found:
             self.of[value] = found
 
-    def step(self, node: ir.Node, is_open: Mapping[ir.Value, object]) -> None:
+    def step(self, node: ir.Node, is_open: Mapping[ir.Value, Any]) -> None:
         """Follow a node; `is_open` has the values with elements that calls may change.
 
         A length that no input has, as 24 of twice the first 12, follows from one that limits.
@@ -49,9 +52,22 @@ class LimitedAxes:
         for value in node.outputs:
             sizes = self._sizes(value)
             fixed = self._sizes(inputs[0]) if inputs and not is_decided else {}
-            made = [axis for axis in sizes if limits and axis not in fixed]
+            chosen = self._chosen(node, value, is_open) if limits else ()
+            made = [axis for axis in chosen if axis not in fixed]
             followed = [a for a, size in sizes.items() if lengths and size not in known]
             self.put(value, [*made, *followed])
+
+    def _chosen(
+        self, node: ir.Node, made: ir.Value, is_open: Mapping[ir.Value, Any]
+    ) -> Iterable[int]:
+        """Return the axes that an operator may limit: those whose numbers calls may change."""
+        rank, index = len(self._samples[0].types[made].shape or ()), _NUMBERS.get(node.op_type)
+        vector = None if index is None else node.inputs[index]
+        numbers = None if vector is None else self._samples[0].constants.get(vector)
+        if vector is None or numbers is None or vector not in is_open:
+            return range(rank)
+        first, can_change = rank - len(numbers), is_open[vector] | (numbers == _REST)
+        return [first + index for index, one in enumerate(can_change) if one]
 
     def _sizes(self, value: ir.Value) -> dict[int, int]:
         """Return the length of each axis that all samples have equal."""

@@ -18,6 +18,7 @@ from runtime.error import near_names
 
 from ..quiet import quiet
 from .caches import steps_of
+from .higher_order import translations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _BATCH = "batch"  # the name of an extent without one
+_CLONE = "pass x.clone() where an operator takes or captures a tensor x, or a view of it, again"
 
 
 def from_torch(
@@ -165,7 +167,7 @@ def _program_of(module: Any, example_inputs: Sequence[Any], dynamic_shapes: Any)
     except Exception as error:
         raise ExportError(
             f"packer.from_torch: torch.export cannot trace {type(module).__name__}: "
-            f"{_first_line(error)}; torch.export.export(model, inputs) shows where"
+            f"{_first_line(error)}{_advice(error)}; torch.export.export(model, inputs) shows where"
         ) from error
     finally:
         module.train(was_training)
@@ -179,15 +181,22 @@ def _onnx_of(program: Any, **names: list[str]) -> LightModel:
 
     try:
         with _quiet():
-            exported = torch.onnx.export(program, dynamo=True, verbose=False, **names)
+            exported = torch.onnx.export(
+                program,
+                dynamo=True,
+                verbose=False,
+                custom_translation_table=translations(program),
+                **names,
+            )
     except ImportError as error:
         raise ExportError(
             f"packer.from_torch needs the package {error.name}: pip install 'dso-packer[torch]'"
         ) from error
     except Exception as error:
+        cause = _innermost(error)
         raise ExportError(
             "packer.from_torch: torch.onnx has no ONNX operators for the model: "
-            f"{_first_line(_innermost(error))}"
+            f"{_first_line(cause)}{_advice(cause)}"
         ) from error
     assert exported is not None
     return light_ir(exported.model)
@@ -259,8 +268,14 @@ def _innermost(error: BaseException) -> BaseException:
     return error
 
 
+def _advice(error: BaseException) -> str:
+    return f"; {_CLONE}" if "alias" in str(error) else ""
+
+
 def _first_line(error: BaseException) -> str:
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    """Return the type and the first line of an error, with the line that a colon introduces."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -58,6 +58,13 @@ MODELS: dict[str, tuple[str, list[list[Any]]]] = {
         " h = GatherND(g, k) y = Neg(h) z = Exp(g) }",
         [[given(3, 4)], [given(7, 5)]],
     ),
+    "ranges that an extent of 0 ends early": (
+        "(float[a] x) => (int64[p] y, int64[q] z, int64[r] v)"
+        " <int64 zero={0}, int64 one={1}, int64 back={-2}, int64[1] first={0}>"
+        " { s = Shape(x) n = Squeeze(s, first) m = Sub(one, n)"
+        " y = Range(one, n, one) z = Range(n, one, back) v = Range(zero, m, one) }",
+        [[given(0)], [given(1)], [given(5)]],
+    ),
     "Compress": (
         "(float[a,4] x, bool[b] c) => (float[n,4] y) { y = Compress<axis=0>(x, c) }",
         [[given(3, 4), np.array([1, 0, 1], bool)], [given(5, 4), np.zeros(3, bool)]],
