@@ -30,6 +30,7 @@ from .clean import (
     remove_dead_nodes,
     remove_no_ops,
     share_equal_nodes,
+    share_joined,
 )
 from .constants import fix_shapes, fold_constants
 from .conv import fuse_conv, fuse_pad
@@ -70,6 +71,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fix_shapes,
     remove_no_ops,
     share_equal_nodes,
+    share_joined,
     expand_einsum,
     expand_shuffles,
     gather_backwards,
