@@ -92,7 +92,7 @@ def test_pads_cannot_repeat_what_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
 def test_layers_take_batches_first(kind: str, gates: int, tmp_path: Path) -> None:
-    """ONNX Runtime has no such layers: their results are those of steps first, turned."""
+    """ONNX Runtime computes the layer with steps first: its results are turned."""
     shapes = {"w": (2, 8 * gates, 5), "r": (2, 8 * gates, 8), "bias": (2, 16 * gates)}
     weights = {name: sample(shape, {}) - 0.5 for name, shape in shapes.items()}
     both = {"hidden_size": 8, "direction": "bidirectional"}
