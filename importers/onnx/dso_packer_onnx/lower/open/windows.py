@@ -153,6 +153,34 @@ def computed_pad(node: ir.Node) -> Operator:
     return padded(node, pads[:half], pads[half:], input_of(node, 1))
 
 
+def _axes_of(
+    node: ir.Node, before: Sequence[Extent], after: Sequence[Extent], inside: str
+) -> tuple[str, list[str], list[str]]:
+    """Return checks of extents, conditions of a row, and the place in each axis of the input."""
+    shape, made = shape_of(given(node, 0)), shape_of(results(node)[0])
+    checks, tests, source = "", ["1"], []
+    for axis, extent in enumerate(shape):
+        wanted = in_c(total([extent, before[axis], after[axis]]))
+        checks += refuse_if(
+            node,
+            f"{in_c(made[axis])} != {wanted}",
+            f"elements of axis {axis}",
+            wanted,
+            in_c(made[axis]),
+        )
+        source.append(f"(i{axis} - {in_c(before[axis])})" if before[axis] else f"i{axis}")
+        if not before[axis] and not after[axis]:
+            continue
+        if inside:
+            size = in_c(extent)
+            outside = f'dso_outside("Pad: elements of axis {axis}", 1, INT64_MAX, {size})'
+            checks += f"  if ({size} < 1) return {outside};\n"
+            source[-1] = f"({inside.format(k=source[-1], n=size)})"
+        elif axis < len(shape) - 1:
+            tests.append(f"{source[-1]} >= 0 && {source[-1]} < {in_c(extent)}")
+    return checks, tests, source
+
+
 def padded(
     node: ir.Node,
     before: Sequence[Extent],
@@ -166,27 +194,8 @@ def padded(
     """
     x, (out,) = given(node, 0), results(node)
     shape, made = shape_of(x), shape_of(out)
-    checks, tests, source = "", ["1"], []
+    checks, tests, source = _axes_of(node, before, after, inside)
     first = [in_c(pad) for pad in before]
-    for axis, extent in enumerate(shape):
-        wanted = in_c(total([extent, before[axis], after[axis]]))
-        checks += refuse_if(
-            node,
-            f"{in_c(made[axis])} != {wanted}",
-            f"elements of axis {axis}",
-            wanted,
-            in_c(made[axis]),
-        )
-        source.append(f"(i{axis} - {first[axis]})" if before[axis] else f"i{axis}")
-        if not before[axis] and not after[axis]:
-            continue
-        if inside:
-            size = in_c(extent)
-            what = f"elements of axis {axis} at least"
-            checks += refuse_if(node, f"{size} < 1", what, "1", size)
-            source[-1] = f"({inside.format(k=source[-1], n=size)})"
-        elif axis < len(shape) - 1:
-            tests.append(f"{source[-1]} >= 0 && {source[-1]} < {in_c(extent)}")
     last, type_ = len(shape) - 1, c_type(x)
     fill, extent, row = "0" if value is None else "x1[0]", in_c(shape[last]), in_c(made[last])
     from_row = f"x0 + {place(strides(shape)[:last], source[:last])}"
