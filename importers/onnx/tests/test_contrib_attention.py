@@ -125,8 +125,13 @@ def test_shorter_texts_of_a_batch_are_a_prompt_only(tmp_path: Path) -> None:
     *floating, _, total = inputs_of(1, 4, batch=2)
     given = [one.astype(np.float32) for one in floating]
     main(*given, np.array([4, 4], np.int32), np.asarray(total))
-    with pytest.raises(IndexError, match="expected -1 to 0, found 8"):
-        main(*given, np.array([4, 2], np.int32), np.asarray(total))
+    for other in (2, 5, -1):
+        words = f"GroupQueryAttention: seqlens_k, expected 4 to 4, found {other}$"
+        with pytest.raises(IndexError, match=words):
+            main(*given, np.array([4, other], np.int32), np.asarray(total))
+    prompt = [one.astype(np.float32) for one in inputs[:5]]
+    with pytest.raises(IndexError, match="seqlens_k, expected 0 to 3, found 4$"):
+        main(*prompt, np.array([4, 1], np.int32), np.asarray(inputs[6]))
 
 
 def test_a_session_keeps_the_cache(tmp_path: Path) -> None:

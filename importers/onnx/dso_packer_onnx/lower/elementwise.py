@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..extent import Extent, in_c, parameter, product, symbols_of
+from ..extent import Extent, in_c, product
 from ..image import BLOCKED, image_of
 from ..operator import elements, shape_of, stored, stored_shape
 from .code import operator_of
@@ -140,7 +140,7 @@ def _dimensions(inputs: Sequence[ir.Value], out: ir.Value) -> list[_Dimension]:
     dims: list[_Dimension] = []
     for d, extent in enumerate(shape):
         steps = (*(of_input[d] for of_input in all_steps), strides[d])
-        if extent == 1 and d < len(shape) - 1:
+        if extent == 1:
             continue
         if dims:
             outer = dims[-1]
@@ -148,7 +148,9 @@ def _dimensions(inputs: Sequence[ir.Value], out: ir.Value) -> list[_Dimension]:
                 dims[-1] = _Dimension(product((outer.extent, extent)), steps)
                 continue
         dims.append(_Dimension(extent, steps))
-    return dims or [_Dimension(1, (1,) * (len(inputs) + 1))]
+    if not dims or not {*dims[-1].steps} <= {0, 1}:
+        dims.append(_Dimension(1, (1,) * (len(inputs) + 1)))
+    return dims
 
 
 def _inside(value: ir.Value) -> tuple[Shape, tuple[Extent, ...]]:
@@ -187,58 +189,68 @@ def _broadcast(value: ir.Value, out: ir.Value) -> list[Extent]:
 
 
 def _item_function(dims: list[_Dimension], count: int) -> str:
-    """Return the function of an item: some rows, or a part of the only row."""
+    """Return the function of an item: some rows, or a part of the only row.
+
+    Every number is a field, so that chains of other extents may share the functions.
+    """
     pointers = "".join(f"const float *x{i}; " for i in range(count))
-    symbols = symbols_of(number for dim in dims for number in (dim.extent, *dim.steps))
-    fields = "".join(f", {parameter(symbol)}" for symbol in symbols)
-    struct = f"struct tensors {{ {pointers}float *y; int64_t rows, n, each{fields}; }};\n"
-    inner = dims[-1].steps
-    args = [*(f"t->x{i}" for i in range(count)), "t->y"]
-    if len(dims) == 1:
-        at = [f"{arg} + at" if step else arg for arg, step in zip(args, inner, strict=True)]
+    outer, args = dims[:-1], [*(f"t->x{i}" for i in range(count)), "t->y"]
+    numbers = "".join(f", {field}" for field in _fields(outer))
+    struct = f"struct tensors {{ {pointers}float *y; int64_t rows, n, each{numbers}; }};\n"
+    if not outer:
+        steps = zip(args, dims[-1].steps, strict=True)
+        at = [f"{arg} + at" if step else arg for arg, step in steps]
         return f"""{struct}static void item(const void *data, int64_t index) {{
   const struct tensors *t = data;
   const int64_t at = index * t->each;
   row({", ".join(at)}, min(t->n - at, t->each));
 }}
 """
-    known = "".join(f"  const int64_t {name} = t->{name};\n" for name in map(parameter, symbols))
-    split = "".join(
-        f"    const int64_t i{d} = rest % ({in_c(dims[d].extent)});\n"
-        f"    rest /= {in_c(dims[d].extent)};\n"
-        for d in range(len(dims) - 2, 0, -1)
-    )
-    places = [
-        " + ".join(
-            [arg]
-            + [
-                f"{'rest' if d == 0 else f'i{d}'} * {in_c(dims[d].steps[i])}"
-                for d in range(len(dims) - 1)
-                if dims[d].steps[i]
-            ]
-        )
-        for i, arg in enumerate(args)
-    ]
+    last, names = len(outer) - 1, [*(f"x{i}" for i in range(count)), "y"]
+    split, after = "", ""
+    for d in range(last, -1, -1):
+        split += f"  int64_t i{d} = rest % t->extent{d};\n"
+        split += f"  rest /= t->extent{d};\n" if d else ""
+        after += f"    if (++i{d} < t->extent{d}) continue;\n    i{d} = 0;\n" if d < last else ""
+    rows, begins = [], ""
+    for i, name in enumerate(names):
+        terms = [f"i{d} * t->step{d}_{i}" for d, dim in enumerate(outer) if dim.steps[i]]
+        step = terms.pop() if outer[-1].steps[i] else "0"
+        type_ = "float" if name == "y" else "const float"
+        begins += f"    {type_} *{name} = {' + '.join([f't->{name}', *terms])};\n"
+        begins += f"    const int64_t step{i} = t->step{last}_{i};\n" if step != "0" else ""
+        rows.append(f"{name} + i{last} * step{i}" if step != "0" else name)
     return f"""{struct}static void item(const void *data, int64_t index) {{
   const struct tensors *t = data;
-{known}  const int64_t end = min(t->rows, (index + 1) * t->each);
-  for (int64_t number = index * t->each; number < end; number++) {{
-    int64_t rest = number;
-{split}    row({", ".join(places)}, t->n);
-  }}
+  int64_t number = index * t->each, rest = number;
+  const int64_t end = min(t->rows, number + t->each), n = t->n;
+{split}  while (number < end) {{
+    const int64_t stop = min(t->extent{last}, i{last} + end - number);
+{begins}    number += stop - i{last};
+    for (; i{last} < stop; i{last}++) row({", ".join(rows)}, n);
+    i{last} = 0;
+{after}  }}
 }}
 """
 
 
+def _fields(outer: list[_Dimension]) -> dict[str, Extent]:
+    """Return the numbers of the loops around a row, by the names of their fields."""
+    made: dict[str, Extent] = {}
+    for d, dim in enumerate(outer):
+        made[f"extent{d}"] = dim.extent
+        made |= {f"step{d}_{i}": step for i, step in enumerate(dim.steps) if step}
+    return made
+
+
 def _launch(dims: list[_Dimension], inputs: Sequence[ir.Value], out: ir.Value) -> str:
     *outer, inner = [in_c(dim.extent) for dim in dims]
-    symbols = symbols_of(number for dim in dims for number in (dim.extent, *dim.steps))
     pointers = [*(f"x{i}{_first(value)}" for i, value in enumerate(inputs)), f"y0{_first(out)}"]
     rows, each = " * ".join(outer) or "1", f"max(1, {_ITEM} / max(1, {inner}))"
     items = "ceil_div(tensors.rows, tensors.each)"
     if not outer:
         each, items = str(_ITEM), "ceil_div(tensors.n, tensors.each)"
-    fields = [*pointers, rows, inner, each, *map(parameter, symbols)]
+    fields = [*pointers, rows, inner, each, *map(in_c, _fields(dims[:-1]).values())]
     return f"""\
   const struct tensors tensors = {{{", ".join(fields)}}};
   if (dso_op_parallel(item, &tensors, {items}, tensors.rows * tensors.n)) return -1;

@@ -229,7 +229,8 @@ def concat(node: ir.Node) -> Operator:
   if (dso_op_reorder({_batch(source)}, &in{i}, &out{i})) return -1;
 """
         planes += source.planes
-    return operator_of("concat", body + "  return 0;\n", inputs, node.outputs, parts=["reorder"])
+    body += "  return 0;\n"
+    return operator_of("join_images", body, inputs, node.outputs, parts=["reorder"])
 
 
 _INTERLEAVE = """

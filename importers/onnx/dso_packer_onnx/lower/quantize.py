@@ -62,14 +62,15 @@ def dynamic_quantize(node: ir.Node) -> Operator:
 
 # Two integers in a byte, the first one in the low bits. `steps` are the distances of the scales.
 _UNPACK = """
-static void @_run(const uint8_t *x, int64_t first, int64_t count, const float *scale,
-                  const float *zero, const int step, float *y) {
+static inline void @_run(const uint8_t *x, int64_t first, int64_t count,
+                         const float *restrict scale, const float *restrict zero, const int step,
+                         float *restrict y) {
   enum { PART = 256 };
   for (int64_t at = 0; at < count; at += PART) {
     const int64_t begin = first + at, left = count - at < PART ? count - at : PART;
+    const int64_t bytes = (begin + left + 1) / 2 - begin / 2;
     int8_t q[PART + 2];
-    for (int i = 0; i < (left + 2) / 2; i++) {
-      if (begin / 2 + i > (begin + left - 1) / 2) break;
+    for (int64_t i = 0; i < bytes; i++) {
       q[2 * i] = (int8_t)(x[begin / 2 + i] & 15);
       q[2 * i + 1] = (int8_t)(x[begin / 2 + i] >> 4);
     }

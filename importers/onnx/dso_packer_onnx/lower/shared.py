@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from ..operator import Operator
 
-# Kinds whose C has numbers as values only: none in a text, an extent or another function.
-_STEMS = ("conv2d", "matmul", "normalize", "transpose")
+# Kinds whose function has numbers as values only: none in a text or an extent of an array.
+_STEMS = ("conv2d", "elementwise", "join_images", "matmul", "normalize", "transpose")
 _LEAST = 4  # functions: fewer are not worth parameters
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
@@ -27,7 +27,8 @@ def share_functions(operators: Sequence[Operator]) -> list[Operator]:
     alike: dict[object, list[int]] = {}
     for index, one in enumerate(operators):
         if one.name.rpartition("_")[0] in _STEMS:
-            alike.setdefault((_NUMBER.sub("0", _unnamed(one)), one.symbols), []).append(index)
+            head, function = _halves(one)
+            alike.setdefault((head, _NUMBER.sub("0", function), one.symbols), []).append(index)
     made = list(operators)
     for places in alike.values():
         members = [operators[index] for index in places]
@@ -37,13 +38,15 @@ def share_functions(operators: Sequence[Operator]) -> list[Operator]:
     return made
 
 
-def _unnamed(operator: Operator) -> str:
-    return operator.code.replace(operator.name, "@")
+def _halves(operator: Operator) -> tuple[str, str]:
+    """Return the code until the function's name, and its parameters and body."""
+    head, _, function = operator.code.replace(operator.name, "@").rpartition(" @(")
+    return head, function
 
 
 def _sharing(members: Sequence[Operator]) -> list[Operator]:
     """Return operators with one function; places with equal numbers in each are one parameter."""
-    columns = list(zip(*(_NUMBER.findall(_unnamed(one)) for one in members), strict=True))
+    columns = list(zip(*(_NUMBER.findall(_halves(one)[1]) for one in members), strict=True))
     passed = list(dict.fromkeys(column for column in columns if len(set(column)) > 1))
     places = iter(columns)
 
@@ -51,10 +54,10 @@ def _sharing(members: Sequence[Operator]) -> list[Operator]:
         column = next(places)
         return f"number{passed.index(column)}" if column in passed else found[0]
 
-    code = _NUMBER.sub(parameter, _unnamed(members[0]))
+    head, function = _halves(members[0])
     parameters = "".join(f"int64_t number{i}, " for i in range(len(passed)))
     stem = members[0].name.rpartition("_")[0]
-    name, code = named(stem, code.replace(" @(", f" @({parameters}", 1))
+    name, code = named(stem, f"{head} @({parameters}{_NUMBER.sub(parameter, function)}")
     rows = zip(*(map(int, column) for column in passed), strict=True)
     return [
         one._replace(name=name, code=code, numbers=numbers)

@@ -1,7 +1,8 @@
 """Operators that ONNX Runtime's tools write, as functions of ONNX's operators.
 
 Each row of the table makes the statements of one operator in ONNX's text form. Inputs are `i0`,
-`i1`, ..., outputs `y0`, `y1`, ...; the inliner of ONNX puts them in place of the node.
+`i1`, ..., outputs `y0`, `y1`, ...; the inliner of ONNX puts them in place of the node. A Clip that
+has a name checks the input of this name.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from .contrib_bytes import real
 from .contrib_text import (
     CAST_LIKE_SINCE,
     LAST_AXES_SINCE,
+    REFUSED,
     Call,
     UnsupportedError,
     extent,
@@ -221,7 +223,6 @@ def define_contrib(model: Any, weights: Mapping[str, Any], source: str) -> None:
     Raises ExportError if a node has an input or an attribute for which there is no row.
     """
     import onnx
-    import onnx.parser
 
     opset = max(
         (one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), default=1
@@ -262,13 +263,24 @@ def define_contrib(model: Any, weights: Mapping[str, Any], source: str) -> None:
         if name not in known:
             known.add(name)
             text = f"{head} {name} ({', '.join(inputs)}) => ({', '.join(kept)}) {{ {body} }}"
-            model.functions.append(onnx.parser.parse_function(text))
+            model.functions.append(_parsed(text, node.op_type))
         used = [one for one, of in zip(node.output, outputs, strict=True) if of in kept]
         del node.output[:], node.attribute[:]
         node.output.extend(used)
         node.op_type, node.domain = name, _DOMAIN
     if known and all(one.domain != _DOMAIN for one in model.opset_import):
         model.opset_import.add(domain=_DOMAIN, version=1)
+
+
+def _parsed(text: str, operator: str) -> Any:
+    """Return a function whose nodes with names say what they refuse."""
+    import onnx.parser
+
+    function = onnx.parser.parse_function(text)
+    for node in function.node:
+        if node.name:
+            node.metadata_props.add(key=REFUSED, value=f"{operator}: {node.name}")
+    return function
 
 
 def _shapes(graph: Any) -> dict[str, tuple[int, ...]]:

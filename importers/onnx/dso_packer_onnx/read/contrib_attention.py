@@ -192,9 +192,8 @@ def rotary_embedding(call: Call) -> str:
 def group_query_attention(call: Call) -> str:
     """Return attention to past keys and new ones, which are outputs.
 
-    Each batch has as many past keys as the cache has rows: another length is an index outside of
-    a table of one number, which the call refuses. A first call may have shorter lengths, of rows
-    whose results count for nothing.
+    Each batch has as many past keys as the cache has rows: the call refuses another length. A
+    first call may have shorter lengths, of rows whose results count for nothing.
     """
     _check_opset(call)
     call.refuse("qk_output", "sliding_window_cache", "kv_cache_bit_width")
@@ -237,10 +236,11 @@ def _projections(call: Call) -> str:
 
 def _checked_lengths() -> str:
     """Return `zero`, which depends on the lengths: 0 if each is that of the cache and the rows."""
-    text = f" lengths = Cast<to = 7>(i5){scalar('l1', 1)} last = Sub(all, l1)"
-    text += " less = Sub(last, lengths) distance = Abs(less) wrong = Mul(distance, past)"
-    text += f" outside = ReduceMax<keepdims = 0>(wrong){integers('nothing', 0)}"
-    return f"{text} zero = Gather(nothing, outside)"
+    text = f" lengths = Cast<to = 7>(i5){scalar('l0', 0)}{scalar('l1', 1)} last = Sub(all, l1)"
+    text += " is_later = Cast<to = 9>(past) least = Where(is_later, last, l0)"
+    text += " [seqlens_k] checked = Clip(lengths, least, last) distance = Sub(checked, lengths)"
+    text += " wrong = Abs(distance) outside = ReduceMax<keepdims = 0>(wrong)"
+    return f"{text}{integers('nothing', 0)} zero = Gather(nothing, outside)"
 
 
 def _rotated(call: Call) -> str:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 CAST_LIKE_SINCE = 15  # the opset from which a number takes the data type of a value
 LAST_AXES_SINCE = 18  # the opset from which the axes of a ReduceMean are an input
+# Metadata of a Clip whose elements outside are an IndexError of the call: the input they are of.
+REFUSED = "dso.refused"
 
 
 class UnsupportedError(Exception):

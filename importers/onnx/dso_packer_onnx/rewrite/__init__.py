@@ -30,6 +30,7 @@ from .clean import (
     remove_dead_nodes,
     remove_no_ops,
     share_equal_nodes,
+    share_joined,
 )
 from .constants import fix_shapes, fold_constants
 from .conv import fuse_conv, fuse_pad
@@ -37,6 +38,7 @@ from .doubles import fuse_doubles
 from .einsum import expand_einsum
 from .elementwise import fuse_elementwise
 from .epilogue import fuse_activation, fuse_bias, fuse_residual
+from .expand import expand_logarithms, put_steps_first
 from .gelu import fuse_gelu
 from .graph import DSO
 from .halves import widen_halves, widen_weights
@@ -70,7 +72,10 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fix_shapes,
     remove_no_ops,
     share_equal_nodes,
+    share_joined,
     expand_einsum,
+    expand_logarithms,
+    put_steps_first,
     expand_shuffles,
     gather_backwards,
     remove_dead_nodes,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 from onnx_ir.passes import common
 
-from .graph import dims, ints, only_first_output, optional, replace, same_shape, scalar
+from .graph import dims, ints, is_node, only_first_output, optional, replace, same_shape, scalar
 
 
 def inline_functions(model: ir.Model) -> int:
@@ -40,6 +40,31 @@ def remove_dead_nodes(model: ir.Model) -> int:
 def share_equal_nodes(model: ir.Model) -> int:
     """Compute equal expressions once: CommonSubexpressionEliminationPass."""
     return int(common.CommonSubexpressionEliminationPass()(model).modified)
+
+
+def share_joined(model: ir.Model) -> int:
+    """Let a Concat read the result of another one that joins some of its inputs; return how many.
+
+    So the layers of a dense block, each of which joins all earlier ones, join two values.
+    """
+    made: dict[tuple[int, ...], ir.Value] = {}
+    count = 0
+    for node in model.graph:
+        if not is_node(node, "Concat") or len(dims(node.outputs[0]) or ()) < 2:
+            continue
+        axis = node.attributes.get_int("axis") % len(dims(node.outputs[0]) or ())
+        inputs = [*node.inputs]
+        whole = (axis, *map(id, inputs))
+        for length in range(len(inputs) - 1, 1, -1):
+            found = made.get(whole[: length + 1])
+            if found is not None:
+                node.resize_inputs(1 + len(inputs) - length)
+                for index, value in enumerate([found, *inputs[length:]]):
+                    node.replace_input_with(index, value)
+                count += 1
+                break
+        made.setdefault(whole, node.outputs[0])
+    return count
 
 
 def name_everything(model: ir.Model) -> int:

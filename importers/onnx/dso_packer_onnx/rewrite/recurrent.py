@@ -49,7 +49,7 @@ def fuse_recurrent(model: ir.Model) -> int:
     """Replace float32 LSTM, GRU and RNN by dso.MatMul and dso.Recurrent; return how many.
 
     The weights are constants, and the activations the defaults of ONNX, or Relu of an
-    RNN. A layer with a clip, with layout 1 or with one gate for input and forget remains.
+    RNN. A layer with a clip or with one gate for input and forget remains.
     """
     count = 0
     for node in model.graph:

@@ -12,6 +12,8 @@ import pytest
 import packer
 import runtime
 
+from .test_loops import HEAD
+
 WIDTHS = (3, 5, 8, 17, 33, 40)
 
 
@@ -43,3 +45,30 @@ def test_many_functions_become_one_and_few_remain(
     x = np.random.default_rng(2).standard_normal((1, WIDTHS[0], 4, 6)).astype(np.float32)
     (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x0": x})
     np.testing.assert_allclose(main(x).numpy(), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_layers_of_a_dense_block_share_their_functions(tmp_path: Path) -> None:
+    """Each layer joins all earlier ones, scales the channels, and makes further channels."""
+    random = np.random.default_rng(1)
+    weights = {"w": random.normal(size=(32, 3, 1, 1))}
+    nodes, values = "y = Conv(x, w)", "y"
+    for layer in range(6):
+        width = 32 + 16 * layer
+        shapes = {"s": (width, 1, 1), "b": (width, 1, 1), "w": (16, width, 3, 3)}
+        weights |= {f"{k}{layer}": random.normal(size=v) / 16 for k, v in shapes.items()}
+        nodes += f" c{layer} = Concat<axis = 1>({values}) m{layer} = Mul(c{layer}, s{layer})"
+        nodes += f" a{layer} = Add(m{layer}, b{layer}) r{layer} = Relu(a{layer})"
+        nodes += f" y{layer} = Conv<pads = [1, 1, 1, 1]>(r{layer}, w{layer})"
+        values += f", y{layer}"
+    text = f"(float[1,3,14,14] x) => (float[1,16,14,14] y5) {{ {nodes} }}"
+    model = onnx.parser.parse_model(HEAD + text)
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(w.astype(np.float32), name) for name, w in weights.items()
+    )
+    module = packer.from_onnx(model)
+    stems = [str(getattr(one, "stem", "")).rpartition("_")[0] for one in module.imported_modules]
+    assert [stems.count(kind) for kind in ("join_images", "elementwise")] == [1, 1]
+    main = runtime.load(packer.export_library(module, tmp_path / "m.so"))["main"]
+    x = random.normal(size=(1, 3, 14, 14)).astype(np.float32)
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    np.testing.assert_allclose(main(x).numpy(), expected, rtol=1e-5, atol=1e-5)

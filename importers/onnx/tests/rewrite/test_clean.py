@@ -96,6 +96,18 @@ def test_two_outputs_of_one_value_remain_two() -> None:
     assert rewritten(model, clean.remove_no_ops).kinds == ["Relu", "Identity"]
 
 
+def test_a_join_begins_with_an_earlier_one() -> None:
+    """The longest that it begins with, along the same axis."""
+    model = make(
+        "(float[2,3] a, float[2,4] b, float[2,5] c) => (float[] x, float[] y, float[] z) {"
+        " x = Concat<axis = 1>(a, b) y = Concat<axis = -1>(a, b, c)"
+        " z = Concat<axis = 1>(a, b, c, a) }"
+    )
+    found = rewritten(model, clean.share_joined)
+    names = [[value.name for value in node.inputs if value] for node in found.model.graph]
+    assert (found.result, names) == (2, [["a", "b"], ["x", "c"], ["y", "a"]])
+
+
 def test_passes_of_onnx_ir_tidy_a_graph() -> None:
     """Equal nodes are one, dead ones are removed."""
     model = make(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...dtypes import c_type
+from ...read.contrib_text import REFUSED
 from ..one_node import results
 
 if TYPE_CHECKING:
@@ -89,6 +90,11 @@ def scalar_in_c(node: ir.Node, x: Sequence[str]) -> Scalar | None:
     if operator == "Where":
         return Scalar(f"{x[0]} ? {x[1]} : {x[2]}")
     if operator == "Clip":
+        what = node.metadata_props.get(REFUSED, "")
+        if what.replace(": ", "").isidentifier():
+            outside = f'dso_outside("{what}", {x[1]}, {x[2]}, {x[0]})'
+            checks = f"    if ({x[0]} < {x[1]} || {x[0]} > {x[2]}) return {outside};\n"
+            return Scalar(x[0], checks)
         low = f"({x[0]} < {x[1]} ? {x[1]} : {x[0]})" if len(x) > 1 and x[1] else x[0]
         is_bounded = len(x) > 2 and x[2] and len(node.inputs) > 2
         return Scalar(f"({low} > {x[2]} ? {x[2]} : {low})" if is_bounded else low)

@@ -125,13 +125,25 @@ def _pad(node: ir.Node) -> Operator:
     axes = constants(node, 3)
     if numbers is None or (axes is None and input_of(node, 3) is not None):
         raise refuse(node, "open", "computed pads")
-    if attribute(node, "mode", "constant") != "constant":
-        raise refuse(node, "open", "its mode")
+    mode = str(attribute(node, "mode", "constant"))
+    if mode != "constant" and min(numbers, default=0) < 0:
+        raise refuse(node, "open", f"negative pads and mode {mode!r}")
     axes = list(range(len(shape))) if axes is None else [axis % len(shape) for axis in axes]
     before, after = [0] * len(shape), [0] * len(shape)
     for index, axis in enumerate(axes):
         before[axis], after[axis] = numbers[index], numbers[index + len(axes)]
+    if mode != "constant":
+        return padded(node, before, after, None, _INSIDE[mode])
     return padded(node, before, after, input_of(node, 2))
+
+
+# For each mode of Pad the place in an axis of n elements that an element k of the result has.
+_INSIDE = {
+    "edge": "n_min(n_max({k}, 0), {n} - 1)",
+    "wrap": "(({k}) % ({n}) + {n}) % ({n})",
+    "reflect": "n_min(n_max({k}, -{k}) % n_max(2 * ({n}) - 2, 1), "
+    "2 * ({n}) - 2 - n_max({k}, -{k}) % n_max(2 * ({n}) - 2, 1))",
+}
 
 
 def computed_pad(node: ir.Node) -> Operator:
@@ -141,14 +153,12 @@ def computed_pad(node: ir.Node) -> Operator:
     return padded(node, pads[:half], pads[half:], input_of(node, 1))
 
 
-def padded(
-    node: ir.Node, before: Sequence[Extent], after: Sequence[Extent], value: ir.Value | None
-) -> Operator:
-    """Copy rows into an output with pads, which may be negative; `value` fills the pads."""
-    x, (out,) = given(node, 0), results(node)
-    shape, made = shape_of(x), shape_of(out)
+def _axes_of(
+    node: ir.Node, before: Sequence[Extent], after: Sequence[Extent], inside: str
+) -> tuple[str, list[str], list[str]]:
+    """Return checks of extents, conditions of a row, and the place in each axis of the input."""
+    shape, made = shape_of(given(node, 0)), shape_of(results(node)[0])
     checks, tests, source = "", ["1"], []
-    first = [in_c(pad) for pad in before]
     for axis, extent in enumerate(shape):
         wanted = in_c(total([extent, before[axis], after[axis]]))
         checks += refuse_if(
@@ -158,11 +168,39 @@ def padded(
             wanted,
             in_c(made[axis]),
         )
-        source.append(f"(i{axis} - {first[axis]})" if before[axis] else f"i{axis}")
-        if (before[axis] or after[axis]) and axis < len(shape) - 1:
+        source.append(f"(i{axis} - {in_c(before[axis])})" if before[axis] else f"i{axis}")
+        if not before[axis] and not after[axis]:
+            continue
+        if inside:
+            size = in_c(extent)
+            outside = f'dso_outside("Pad: elements of axis {axis}", 1, INT64_MAX, {size})'
+            checks += f"  if ({size} < 1) return {outside};\n"
+            source[-1] = f"({inside.format(k=source[-1], n=size)})"
+        elif axis < len(shape) - 1:
             tests.append(f"{source[-1]} >= 0 && {source[-1]} < {in_c(extent)}")
+    return checks, tests, source
+
+
+def padded(
+    node: ir.Node,
+    before: Sequence[Extent],
+    after: Sequence[Extent],
+    value: ir.Value | None,
+    inside: str = "",
+) -> Operator:
+    """Copy rows into an output with pads, which may be negative.
+
+    `value` fills the pads, or the element at the place `inside`.
+    """
+    x, (out,) = given(node, 0), results(node)
+    shape, made = shape_of(x), shape_of(out)
+    checks, tests, source = _axes_of(node, before, after, inside)
+    first = [in_c(pad) for pad in before]
     last, type_ = len(shape) - 1, c_type(x)
     fill, extent, row = "0" if value is None else "x1[0]", in_c(shape[last]), in_c(made[last])
+    from_row = f"x0 + {place(strides(shape)[:last], source[:last])}"
+    if inside:
+        fill = f"({from_row})[{inside.format(k=f'(c - {first[last]})', n=extent)}]"
     low, high = f"n_max({first[last]}, 0)", f"{extent} + {first[last]}"
     body = (
         f"    {type_} *y = y0 + {place(strides(made)[:last], indices_of(last))};\n"
@@ -171,7 +209,7 @@ def padded(
         f"      begin = {low} < {row} ? {low} : {row};\n"
         f"      end = {high} < {row} ? {high} : {row};\n"
         f"      if (end < begin) end = begin;\n"
-        f"      const {type_} *x = x0 + {place(strides(shape)[:last], source[:last])};\n"
+        f"      const {type_} *x = {from_row};\n"
         f"      memcpy(y + begin, x + begin - {first[last]},"
         f" (size_t)(end - begin) * sizeof *y);\n"
         f"    }}\n"
