@@ -47,6 +47,7 @@ class Aggregates:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self._made: dict[str, Aggregate | None] = {}  # None: the layout cannot be computed
+        self._refused: dict[str, LayoutError] = {}  # why
         self._pending: list[tuple[Tagged, str]] = []  # the targets of pointers
         self._depth = 0
 
@@ -109,7 +110,7 @@ class Aggregates:
     def _whole(self, type_: Tagged, name: str, spelling: str) -> Aggregate:
         if name in self._made:
             if (known := self._made[name]) is None:
-                raise LayoutError(f"{spelling} contains itself, or has no known layout")
+                raise self._refused.get(name) or LayoutError(f"{spelling} contains itself")
             return known
         if not name or type_.members is None or self._depth > _DEEPEST:
             raise LayoutError(f"{spelling} has no known layout")
@@ -117,6 +118,9 @@ class Aggregates:
         self._depth += 1
         try:
             layout = Layout(self, type_, name, spelling)
+        except LayoutError as error:
+            self._refused[name] = error
+            raise
         finally:
             self._depth -= 1
         del self._made[name]  # so that it follows its parts

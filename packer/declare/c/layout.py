@@ -102,6 +102,7 @@ class Layout:
         code, size, alignment = self.unit.member(member.type, "", "")
         width = self.unit.scope.extent(member.bits)
         is_integer = code == "bool" or code[0] in "iuc"
+        named = f"the bit-field {member.name!r}" if member.name else "a bit-field without a name"
         if (
             width is None
             or not 0 <= width <= 8 * size
@@ -109,9 +110,9 @@ class Layout:
             or size > 8
             or self.most < 16
         ):
-            raise LayoutError(f"{self.spelling} has the bit-field {member.name!r}")
+            raise LayoutError(f"{self.spelling} has {named}")
         if not member.name and alignment > self.alignment:  # machines differ
-            raise LayoutError(f"{self.spelling} has a bit-field without a name")
+            raise LayoutError(f"{self.spelling} has {named}")
         unit = 8 * size
         if not width or self.bits // unit != (self.bits + width - 1) // unit:
             self.bits = -(-self.bits // unit) * unit

@@ -102,3 +102,18 @@ def test_nothing_is_advised_that_the_source_contradicts(tmp_path: Path) -> None:
         "result: a struct by value: struct placed is placed by #pragma pack, "
         "expected 'const struct placed *'; export a function of supported types that calls it"
     )
+
+
+def test_a_struct_is_refused_for_one_reason(tmp_path: Path) -> None:
+    """By value after a pointer to it, whose layout was tried."""
+    reasons = module_of(
+        [
+            "struct __attribute__((packed)) tail { int a; char b; unsigned : 3; };",
+            "int f(struct tail *t) { return t->a; }",
+            "int g(struct tail t) { return t.a; }",
+        ],
+        tmp_path,
+        {},
+    ).left_out
+    assert list(reasons) == ["g"]
+    assert ": struct tail has a bit-field without a name, expected 'const" in reasons["g"]
