@@ -388,6 +388,7 @@ struct dso_op_recurrent {
   int64_t directions; /* 1, or 2, of which the second runs backwards */
   int64_t steps, batch, hidden;
   int is_reverse;      /* of one direction: it runs backwards */
+  float clip;          /* of the arguments of activations, from -clip to clip, or 0: none */
   const float *x;      /* the input's products with all biases but `bias`:
                              [steps][batch][directions][gates][units] */
   const float *weight; /* of the state: [directions][gates] matrices (hidden, hidden) as

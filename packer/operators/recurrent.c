@@ -161,25 +161,31 @@ struct unit {
   const float *bias;          /* of the product after the reset */
   const float *peephole;      /* or NULL */
   const float *state;
-  float *cell, *reset;
+  float *cell, *reset, clip;
 };
 
-INLINE vec gate(const struct unit *unit, int64_t number) {
+INLINE vec limited(const struct unit *unit, vec sum) {
+  return unit->clip > 0 ? at_most(at_least(sum, -unit->clip), unit->clip) : sum;
+}
+
+INLINE vec sum_of(const struct unit *unit, int64_t number) {
   return load(unit->x + number * unit->gate) + load(unit->sums[number]);
 }
 
-INLINE vec looked(vec sum, const struct unit *unit, int64_t number, vec cell) {
-  if (unit->peephole == NULL) return sum;
-  return sum + load(unit->peephole + number * unit->gate) * cell;
+INLINE vec gate(const struct unit *unit, int64_t n) { return limited(unit, sum_of(unit, n)); }
+
+INLINE vec looked(const struct unit *unit, int64_t number, vec cell) {
+  if (unit->peephole == NULL) return gate(unit, number);
+  return limited(unit, sum_of(unit, number) + load(unit->peephole + number * unit->gate) * cell);
 }
 
 INLINE vec lstm(const struct unit *unit) {
   const vec old = load(unit->cell);
-  const struct quotient input = sigmoid_of(looked(gate(unit, 0), unit, 0, old));
-  const struct quotient forget = sigmoid_of(looked(gate(unit, 2), unit, 2, old));
+  const struct quotient input = sigmoid_of(looked(unit, 0, old));
+  const struct quotient forget = sigmoid_of(looked(unit, 2, old));
   const vec cell = divided(forget) * old + product_of(input, tanh_of(gate(unit, 3)));
   store(unit->cell, cell);
-  const struct quotient output = sigmoid_of(looked(gate(unit, 1), unit, 1, cell));
+  const struct quotient output = sigmoid_of(looked(unit, 1, cell));
   return product_of(output, tanh_of(cell));
 }
 
@@ -190,8 +196,8 @@ INLINE vec mixed(vec update, vec candidate, vec state) {
 INLINE vec gru_reset_after(const struct unit *unit) {
   const vec update = divided(sigmoid_of(gate(unit, 0))), reset = divided(sigmoid_of(gate(unit, 1)));
   const vec sum = load(unit->sums[2]) + load(unit->bias);
-  const struct quotient candidate = tanh_of(load(unit->x + 2 * unit->gate) + reset * sum);
-  return mixed(update, divided(candidate), load(unit->state));
+  const vec argument = limited(unit, load(unit->x + 2 * unit->gate) + reset * sum);
+  return mixed(update, divided(tanh_of(argument)), load(unit->state));
 }
 
 INLINE void gru_gates(const struct unit *unit) {
@@ -226,6 +232,7 @@ INLINE void finish_row(const struct plan *plan, int64_t direction, int64_t row, 
   const int64_t of_row = direction * plan->size + row * plan->row;
   for (int64_t u = first; u < end; u += LANES) {
     struct unit unit = {.x = x + u, .gate = units, .state = plan->state + of_row + u};
+    unit.clip = layer->clip;
     UNROLL
     for (int64_t g = begin_gate; g < end_gate; g++) {
       unit.sums[g] = sums[g] + r * PANEL + u - first;
@@ -318,45 +325,38 @@ static int run_phase(struct plan *plan, enum phase phase) {
 
 /* ---- First and last states ---- */
 
-/* Copy rows of `hidden` floats; a source of NULL is zeros. */
-static void copy_rows(const struct plan *plan, const float *from, int64_t from_row, float *to,
-                      int64_t to_row) {
-  const size_t nbytes = (size_t)plan->layer->hidden * sizeof *to;
-  const int64_t rows = plan->layer->directions * plan->layer->batch;
-  for (int64_t row = 0; row < rows; row++) {
-    if (from != NULL) memcpy(to + row * to_row, from + row * from_row, nbytes);
-    else memset(to + row * to_row, 0, nbytes);
-  }
+/* First states, or zeros. An empty sequence has no states, as in ONNX Runtime. */
+static void read_states(const struct plan *plan, const float *from, float *to) {
+  const struct dso_op_recurrent *layer = plan->layer;
+  const size_t nbytes = (size_t)layer->hidden * sizeof *to;
+  for (int64_t row = 0; row < layer->directions * layer->batch; row++, to += plan->row)
+    if (from == NULL || length_of(layer, row % layer->batch) == 0) memset(to, 0, nbytes);
+    else memcpy(to, from + row * layer->hidden, nbytes);
 }
 
-/* An empty sequence has no states, as in ONNX Runtime. */
-static void clear_empty(const struct plan *plan, float *state) {
-  const struct dso_op_recurrent *layer = plan->layer;
-  for (int64_t row = 0; row < layer->directions * layer->batch; row++)
-    if (length_of(layer, row % layer->batch) == 0)
-      memset(state + row * plan->row, 0, (size_t)layer->hidden * sizeof *state);
+static void write_states(const struct plan *plan, const float *from, float *to) {
+  const int64_t hidden = plan->layer->hidden, rows = plan->layer->directions * plan->layer->batch;
+  for (int64_t row = 0; row < rows && to != NULL; row++)
+    memcpy(to + row * hidden, from + row * plan->row, (size_t)hidden * sizeof *to);
 }
 
 int dso_op_recurrent(const struct dso_op_recurrent *layer) {
   struct plan plan = plan_of(layer);
-  const int64_t hidden = layer->hidden, all = layer->directions * plan.size;
-  if (layer->batch < 1 || hidden < 1) return 0;
+  const int64_t all = layer->directions * plan.size;
+  if (layer->batch < 1 || layer->hidden < 1) return 0;
   plan.state = layer->workspace;
   plan.next = plan.state + all;
   if (states_of(layer) > 2) plan.cell = plan.next + all;
   if (states_of(layer) > 3) plan.reset = plan.cell + all;
-  copy_rows(&plan, layer->h, hidden, plan.state, plan.row);
-  if (layer->kind == DSO_OP_LSTM) copy_rows(&plan, layer->c, hidden, plan.cell, plan.row);
-  clear_empty(&plan, plan.state);
-  if (layer->kind == DSO_OP_LSTM) clear_empty(&plan, plan.cell);
+  read_states(&plan, layer->h, plan.state);
+  if (layer->kind == DSO_OP_LSTM) read_states(&plan, layer->c, plan.cell);
   for (; plan.step < layer->steps; plan.step++) {
-    const int is_whole = layer->kind != DSO_OP_GRU;
-    if (run_phase(&plan, is_whole ? WHOLE : GATES)) return -1;
-    if (!is_whole && run_phase(&plan, CANDIDATE)) return -1;
+    if (run_phase(&plan, layer->kind == DSO_OP_GRU ? GATES : WHOLE)) return -1;
+    if (layer->kind == DSO_OP_GRU && run_phase(&plan, CANDIDATE)) return -1;
     float *const old = plan.state;
     plan.state = plan.next, plan.next = old;
   }
-  if (layer->last_h != NULL) copy_rows(&plan, plan.state, plan.row, layer->last_h, hidden);
-  if (layer->last_c != NULL) copy_rows(&plan, plan.cell, plan.row, layer->last_c, hidden);
+  write_states(&plan, plan.state, layer->last_h);
+  write_states(&plan, plan.cell, layer->last_c);
   return 0;
 }

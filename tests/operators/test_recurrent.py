@@ -48,6 +48,14 @@ def test_gates_look_at_the_cell(library, hidden) -> None:
 
 
 @pytest.mark.parametrize("kind", GATES)
+def test_arguments_of_activations_are_limited(library, kind) -> None:
+    """After a peephole and a reset are in them."""
+    has_peephole = kind == "lstm"
+    layer = Layer(kind, 2, 4, 3, 40, has_peephole=has_peephole, has_states=True, clip=0.5)
+    compare(library, layer)
+
+
+@pytest.mark.parametrize("kind", GATES)
 def test_without_steps_the_last_states_are_zeros(library, kind) -> None:
     """As of an empty row, and y has no element."""
     found = recurrent(library, Layer(kind, 1, 0, 2, 20, has_states=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, Structure, c_int, c_int32, c_int64
+from ctypes import POINTER, Structure, c_float, c_int, c_int32, c_int64
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ class Recurrent(Structure):
         ("kind", c_int),
         *((name, c_int64) for name in ("directions", "steps", "batch", "hidden")),
         ("is_reverse", c_int),
+        ("clip", c_float),
         *((name, Floats) for name in ("x", "weight", "bias", "peephole", "h", "c")),
         ("lengths", POINTER(c_int32)),
         *((name, Floats) for name in ("y", "last_h", "last_c", "workspace")),
@@ -46,6 +47,7 @@ class Layer:
     has_peephole: bool = False
     has_states: bool = False
     lengths: np.ndarray | None = None
+    clip: float = 0
 
     def __post_init__(self) -> None:
         random = np.random.default_rng(self.hidden)
@@ -84,6 +86,7 @@ def recurrent(library: ctypes.CDLL, layer: Layer) -> dict[str, np.ndarray]:
         batch=layer.batch,
         hidden=layer.hidden,
         is_reverse=layer.is_reverse,
+        clip=layer.clip,
         lengths=None if lengths is None else lengths.ctypes.data_as(POINTER(c_int32)),
         **{name: pointer(array) for name, array in {**inputs, **out}.items()},
     )
@@ -111,18 +114,23 @@ def expected(layer: Layer) -> dict[str, np.ndarray]:
 def _step(layer: Layer, d: int, x: Any, h: Any, c: Any) -> tuple[Any, Any]:
     x, weight = x.astype(np.float64), layer.weight[d].astype(np.float64)
     sums = weight @ h
+    clip = layer.clip or np.inf
+
+    def limited(argument: Any) -> Any:
+        return np.clip(argument, -clip, clip)
+
     if layer.kind == "lstm":
         looks = np.zeros((3, 1)) if layer.peephole is None else layer.peephole[d]
-        entered, forget = (_sigmoid(x[g] + sums[g] + looks[g] * c) for g in (0, 2))
-        c = forget * c + entered * np.tanh(x[3] + sums[3])
-        return _sigmoid(x[1] + sums[1] + looks[1] * c) * np.tanh(c), c
+        entered, forget = (_sigmoid(limited(x[g] + sums[g] + looks[g] * c)) for g in (0, 2))
+        c = forget * c + entered * np.tanh(limited(x[3] + sums[3]))
+        return _sigmoid(limited(x[1] + sums[1] + looks[1] * c)) * np.tanh(c), c
     if layer.kind.startswith("rnn"):
-        return (np.tanh if layer.kind == "rnn_tanh" else _relu)(x[0] + sums[0]), c
-    update, reset = _sigmoid(x[:2] + sums[:2])
+        return (np.tanh if layer.kind == "rnn_tanh" else _relu)(limited(x[0] + sums[0])), c
+    update, reset = _sigmoid(limited(x[:2] + sums[:2]))
     inner = weight[2] @ (reset * h)
     if layer.kind == "gru_reset_after":
         inner = reset * (sums[2] + layer.bias[d])
-    return (1 - update) * np.tanh(x[2] + inner) + update * h, c
+    return (1 - update) * np.tanh(limited(x[2] + inner)) + update * h, c
 
 
 def _sigmoid(x: Any) -> Any:

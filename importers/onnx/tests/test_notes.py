@@ -22,10 +22,11 @@ LEVELS = ["x86-64-v1", "x86-64-v3", "x86-64-v4"]
 
 
 def network() -> Any:
-    """A product, an LSTM with a limit and an operator that moves elements."""
+    """A product, an LSTM with an activation of RNN and an operator that moves elements."""
+    activations = ["Sigmoid", "Tanh", "Relu"]
     nodes = [
         node("MatMul", "x factor", "rows"),
-        node("LSTM", "rows w r", "y0 h c", hidden_size=8, clip=9.0),
+        node("LSTM", "rows w r", "y0 h c", hidden_size=8, activations=activations),
         node("TopK", "h count", "most places", axis=-1),
     ]
     weights = [ones("factor", 64, 64), ones("w", 1, 32, 64), ones("r", 1, 32, 8)]

@@ -15,6 +15,7 @@ from .lowp import lowp_conv2d, lowp_matmul
 from .open.windows import computed_pad
 from .quantize import dequantize, dynamic_quantize, quantize, unpack
 from .recurrent_layer import recurrent
+from .resample import resample
 from .rows import attention, double_matmul, matmul, normalize
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Recurrent": recurrent,
     "Reorder": reorder,
     "RowsBits": rows_bits,
+    "Resample": resample,
     "Resize": resize,
     "Unpack": unpack,
     **dict.fromkeys((f"Sequence{call}" for call in CALLS), flow),

@@ -10,6 +10,7 @@ from packer.operators import workspace as need
 from ..extent import in_c, product
 from ..operator import elements, shape_of
 from .code import operator_of
+from .epilogue import float_in_c
 from .guards import HELPER, INCLUDE
 from .packing import packed_matmul
 
@@ -53,6 +54,7 @@ def recurrent(node: ir.Node) -> Operator:
       .kind = {kind}, .directions = {directions},
       .steps = {in_c(steps)}, .batch = {in_c(batch)}, .hidden = {hidden},
       .is_reverse = {node.attributes.get_int("reverse", 0)},
+      .clip = {float_in_c(node.attributes.get_float("clip", 0.0))},
       {", ".join(pointers)},
       .workspace = workspace,
   }};

@@ -42,6 +42,8 @@ def register_exact() -> None:
         ("Range", 12, _ranged),
         ("Slice", 13, partial(_infer, _sliced)),
         ("Conv", 2, partial(_infer, _windows)),
+        ("ConvInteger", 11, partial(_infer, _windows)),
+        ("QLinearConv", 11, partial(_infer, _windows)),
         ("AveragePool", 2, partial(_infer, _windows)),
         ("MaxPool", 2, partial(_infer, _windows)),
         ("LpPool", 2, partial(_infer, _windows)),
@@ -103,7 +105,10 @@ def _infer(
     if found is None:
         theirs(ctx, node)
         return
-    for value, dtype in zip(node.outputs, (data.dtype, ir.DataType.INT64), strict=False):
+    made = data.dtype if node.op_type != "ConvInteger" else ir.DataType.INT32
+    if node.op_type == "QLinearConv":
+        made = node.inputs[7].dtype
+    for value, dtype in zip(node.outputs, (made, ir.DataType.INT64), strict=False):
         ctx.set_shape_and_dtype(value, ir.Shape(found), dtype)
 
 
@@ -132,8 +137,9 @@ def _windows(node: ir.Node, before: Sequence[Extent | None]) -> list[Extent | No
     if mode in ("NOTSET", "") and not rounds_up:
         return None
     channels, kernel = before[1], attributes.get_ints("kernel_shape")
-    if node.op_type == "Conv":
-        channels, _, *kernel = known_extents(node.inputs[1].shape) or (None, None)
+    weight = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}.get(node.op_type)
+    if weight:
+        channels, _, *kernel = known_extents(node.inputs[weight].shape) or (None, None)
     if not kernel or not all(isinstance(size, int) for size in kernel):
         return None
     axes = len(kernel)

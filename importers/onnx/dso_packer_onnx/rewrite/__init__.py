@@ -43,7 +43,7 @@ from .gelu import fuse_gelu
 from .graph import DSO
 from .halves import widen_halves, widen_weights
 from .integer import fuse_integer_scale, fuse_matmul_integer, fuse_qlinear_matmul, fuse_quantize
-from .integer_conv import fuse_conv_integer, fuse_qlinear_conv
+from .integer_conv import fuse_conv_integer, fuse_qlinear_conv, raise_integer_volumes
 from .linear import sink_views, split_products
 from .matmul import fuse_gemm, fuse_matmul
 from .mixing import mix_channels
@@ -82,6 +82,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     widen_halves,
     mix_channels,
     raise_volumes,
+    raise_integer_volumes,
     simplify_views,
     fuse_gelu,
     fuse_moments,

@@ -42,14 +42,13 @@ _KINDS = {
     ("RNN", ("Relu",)): "rnn_relu",
 }
 _DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
-_UNKNOWN = ("clip", "activation_alpha", "activation_beta")
+_UNKNOWN = ("activation_alpha", "activation_beta")
 
 
 def fuse_recurrent(model: ir.Model) -> int:
     """Replace float32 LSTM, GRU and RNN by dso.MatMul and dso.Recurrent; return how many.
 
-    The weights are constants, and the activations the defaults of ONNX, or Relu of an
-    RNN. A layer with a clip or with one gate for input and forget remains.
+    The weights are constants, and the activations the defaults of ONNX, or Relu of an RNN.
     """
     count = 0
     for node in model.graph:
@@ -100,7 +99,7 @@ def _kind(node: ir.Node) -> str | None:
     attributes = node.attributes
     if any(name in attributes for name in _UNKNOWN):
         return None
-    if attributes.get_int("layout", 0) or attributes.get_int("input_forget", 0):
+    if attributes.get_int("layout", 0) or not attributes.get_float("clip", 1.0) > 0:
         return None
     defaults = _DEFAULTS[node.op_type]
     names = list(attributes.get_strings("activations", defaults))
@@ -160,6 +159,7 @@ def _replace(model: ir.Model, layer: _Layer, results: dict[str, ir.Value]) -> No
         ir.AttrString("kind", layer.kind),
         ir.AttrInt64("reverse", int(node.attributes.get_string("direction") == "reverse")),
         ir.AttrStrings("results", list(results)),
+        *([node.attributes["clip"]] if "clip" in node.attributes else []),
     ]
     count = len(results)
     new = ir.Node(DSO, "Recurrent", inputs, attributes, num_outputs=count, name=node.name)
@@ -201,18 +201,27 @@ def _elements(value: ir.Value) -> Array:
     return array
 
 
+def _gates(layer: _Layer, array: Array) -> Array:
+    """Return the weights of the gates; 1 - sigmoid(x), a coupled forget gate, is sigmoid(-x)."""
+    if not layer.node.attributes.get_int("input_forget", 0):
+        return array
+    array = array.copy()
+    array[:, 2] = -array[:, 0]
+    return array
+
+
 def _stacked(layer: _Layer, weight: ir.Value) -> Array:
     """Return the weight of the input, (directions * gates * units, inputs)."""
     array = _elements(weight)
     inputs = array.shape[-1]
     array = array.reshape(layer.directions, layer.gates, layer.hidden, inputs)
-    return _units(array, 2).reshape(-1, inputs)
+    return _units(_gates(layer, array), 2).reshape(-1, inputs)
 
 
 def _matrices(layer: _Layer, weight: ir.Value) -> Array:
     """Return the weight of the state, (directions, gates, hidden, hidden)."""
     shape = (layer.directions, layer.gates, layer.hidden, layer.hidden)
-    return _elements(weight).reshape(shape)
+    return _gates(layer, _elements(weight).reshape(shape))
 
 
 def _biases(
@@ -232,13 +241,12 @@ def _biases(
         after = new_weight(model, f"{name}.bias", _units(of_state[:, 2], 1))
         of_state = of_state * np.array([1, 1, 0], np.float32)[:, None]
     why = f"the sums of the biases of {name!r}"
-    total = _units(of_input + of_state, 2).reshape(-1)
+    total = _units(_gates(layer, of_input + of_state), 2).reshape(-1)
     return changed_weight(model, bias, total, why), after
 
 
 def _peepholes(model: ir.Model, layer: _Layer, peephole: ir.Value) -> ir.Value:
     """Return the peepholes, (directions, 3, units)."""
     array = _elements(peephole).reshape(layer.directions, 3, layer.hidden)
-    return changed_weight(
-        model, peephole, _units(array, 2), f"the peepholes of {layer.node.name!r}"
-    )
+    why = f"the peepholes of {layer.node.name!r}"
+    return changed_weight(model, peephole, _units(_gates(layer, array), 2), why)

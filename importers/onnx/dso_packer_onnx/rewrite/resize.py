@@ -32,10 +32,10 @@ PLACES = (
 
 
 def fuse_resize(model: ir.Model) -> int:
-    """Replace Resize of float32 by dso.Resize of images; return how many.
+    """Replace Resize of float32 by dso.Resize of images, or dso.Resample; return how many.
 
     The last two axes are resized at once, and each axis before them as the height of images whose
-    width are all the axes after it.
+    width are all the axes after it. With ``antialias`` dso.Resample changes one axis after another.
     """
     count = 0
     for node in model.graph:
@@ -49,7 +49,8 @@ def fuse_resize(model: ir.Model) -> int:
             continue
         if len(before) < 2 or all(scale == 1.0 for scale in scales):
             continue
-        replace(node, _steps(model, node, scales))
+        is_filtered = node.attributes.get_int("antialias", 0)
+        replace(node, _filters(node, scales) if is_filtered else _steps(model, node, scales))
         count += 1
     return count
 
@@ -61,10 +62,10 @@ def extents_of(value: ir.Value | None) -> list[Extent]:
 
 def _is_plain(node: ir.Node) -> bool:
     attributes = node.attributes
+    modes = _MODES[1:] if attributes.get_int("antialias", 0) else _MODES
     return (
-        attributes.get_string("mode", "nearest") in _MODES
+        attributes.get_string("mode", "nearest") in modes
         and attributes.get_string("coordinate_transformation_mode", "half_pixel") in PLACES
-        and not attributes.get_int("antialias", 0)
         and attributes.get_string("keep_aspect_ratio_policy", "stretch") == "stretch"
     )
 
@@ -113,6 +114,19 @@ def _steps(model: ir.Model, node: ir.Node, scales: Sequence[float | None]) -> li
         if images[1] != result:
             made.append(reshape(model, made[-1].outputs[0], _dims(result)))
         value, shape = made[-1].outputs[0], result
+    return made
+
+
+def _filters(node: ir.Node, scales: Sequence[float | None]) -> list[ir.Node]:
+    shape, after = extents_of(node.inputs[0]), extents_of(node.outputs[0])
+    value, made = node.inputs[0], []
+    for axis, scale in enumerate(scales):
+        if scale == 1.0:
+            continue
+        shape[axis] = after[axis]
+        attributes = {**_attributes(node, [scale]), "axis": axis}
+        made.append(new_node("Resample", [value], attributes, shape=_dims(shape), domain=DSO))
+        value = made[-1].outputs[0]
     return made
 
 

@@ -138,6 +138,14 @@ MODELS = {
     "pools of images whose extents float32 rounds": "(float[1, 2, a, b] x) => (float[p, q, r, s] y)"
     " <float[4] n = {1, 1, 1, 1.4}>"
     ' { u = Resize <mode = "linear"> (x, , n) y = MaxPool <kernel_shape = [1, 1]> (u) }',
+    "ConvInteger of volumes": "(uint8[a, 2, b, 4, b] x) => (int32[p, q, r, s, t] y)"
+    " <int8[1, 2, 2, 3, 1] w = {1, -2, 3, 4, -5, 6, 7, 8, -9, 10, 11, 12}, uint8 z = {3}>"
+    " { y = ConvInteger <pads = [1, 1, 0, 2, 1, 1], strides = [2, 1, 1]> (x, w, z) }",
+    "QLinearConv of volumes": "(uint8[1, 2, a, b, 2] x) => (uint8[p, q, r, s, t] y)"
+    " <int8[4, 1, 2, 1, 2] w = {1, -2, 3, 4, -5, 6, 7, 8, -9, 10, 11, 12, 1, 2, 3, 4},"
+    " float e = {0.618}, uint8 z = {3}, int8 n = {0}, int32[4] c = {1, -20, 3, 40}>"
+    ' { y = QLinearConv <group = 2, auto_pad = "SAME_LOWER", strides = [2, 1, 2]>'
+    " (x, e, z, w, e, n, e, z, c) }",
     "DFT": "(float[a, b, 2] x) => (float[p, q, r] y) <int64 n = {1}> { y = DFT (x, , n) }",
     "STFT": "(float[a, b2, 1] x) => (float[p, q, r, s] y) <int64 n = {2}, int64 d = {3}>"
     " { y = STFT (x, d, , n) }",
@@ -177,9 +185,9 @@ NOT_EMPTY = {
     "MaxPool,",
 }
 NOT_EMPTY |= {"Pad", "ReduceMax", "ReduceMean", "Slice", "Softmax", "depthwise", "pools"}
-NOT_EMPTY |= {"ConvTranspose", "Resize", "STFT"}
+NOT_EMPTY |= {"ConvTranspose", "QLinearConv", "Resize", "STFT"}
 # Gaps of the reference evaluator.
-GAPS = {"Conv", "ConvTranspose", "MaxPool", "MaxPool,", "STFT", "depthwise", "pools"}
+GAPS = {"Conv", "ConvTranspose", "MaxPool", "MaxPool,", "QLinearConv", "STFT", "depthwise", "pools"}
 
 
 def model_of(text: str) -> onnx.ModelProto:

@@ -182,6 +182,10 @@ FAST = [
     ("GRU", {"linear_before_reset": 0}),
     ("GRU", {"linear_before_reset": 1}),
     ("RNN", {}),
+    ("LSTM", {"clip": 0.4, "input_forget": 1}),
+    ("GRU", {"clip": 0.4}),
+    ("GRU", {"clip": 0.4, "linear_before_reset": 1}),
+    ("RNN", {"clip": 0.4}),
 ]
 
 

@@ -28,6 +28,9 @@ HOW: list[dict[str, Any]] = [
         for places, nearest in product(PLACES, NEAREST)
     ),
     {"mode": "cubic", "cubic_coeff_a": -0.5, "exclude_outside": 1},
+    {"mode": "linear", "antialias": 1, "exclude_outside": 1},
+    {"mode": "cubic", "antialias": 1, "coordinate_transformation_mode": "align_corners"},
+    {"mode": "cubic", "antialias": 1, "cubic_coeff_a": -0.5},
 ]
 # The shape, the scales or the sizes.
 EXTENTS = {
@@ -96,18 +99,33 @@ def test_any_axes_are_resized(name: str, tmp_path: Path, capfd) -> None:
     assert "plain loops" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("mode", ["nearest", "linear"])
-def test_images_of_open_extents_are_resized(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"mode": "nearest"},
+        {"mode": "linear"},
+        {"mode": "linear", "antialias": 1},
+        {"mode": "cubic", "antialias": 1},
+    ],
+    ids=lambda how: " ".join(map(str, how.values())),
+)
+def test_images_of_open_extents_are_resized(how: dict[str, Any], tmp_path: Path) -> None:
     """By scales, and to sizes that the model gives."""
     shapes = ((1, 2, 4, 6), (3, 2, 1, 1), (2, 2, 9, 5))
-    for extents in ({"scales": [1, 1, 2, 1.5]}, {"sizes": [5, 8], "axes": [2, 3]}):
-        proto = model_of(("n", 2, "h", "w"), extents, {"mode": mode})
+    scales = [1, 1, 2, 1.5] if len(how) == 1 else [1, 1, 0.4, 0.7]
+    for extents in ({"scales": scales}, {"sizes": [5, 8], "axes": [2, 3]}):
+        proto = model_of(("n", 2, "h", "w"), extents, how)
         check(proto, tmp_path, *shapes)
 
 
-def test_an_empty_image_that_has_a_larger_one_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("antialias", "what"), [(0, "image without pixels"), (1, "axis without")])
+def test_an_empty_image_that_has_a_larger_one_is_refused(
+    antialias: int, what: str, tmp_path: Path
+) -> None:
     """There is no pixel to take."""
-    proto = model_of((1, 2, "h", 3), {"sizes": [5], "axes": [2]}, {"mode": "linear"})
+    how = {"mode": "linear", "antialias": antialias}
+    proto = model_of((1, 2, "h", 3), {"sizes": [5], "axes": [2]}, how)
     main = runtime.load(packer.export_library(packer.from_onnx(proto), tmp_path / "m.so"))["main"]
-    with pytest.raises(ValueError, match="Resize: an image without pixels, expected one with"):
+    assert main(np.ones((1, 2, 1, 3), np.float32)).numpy().tolist() == [[[[1.0] * 3] * 5] * 2]
+    with pytest.raises(ValueError, match=f"Resize: an {what}"):
         main(np.zeros((1, 2, 0, 3), np.float32))

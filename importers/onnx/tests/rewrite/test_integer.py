@@ -11,7 +11,11 @@ from dso_packer_onnx.rewrite.integer import (
     fuse_matmul_integer,
     fuse_qlinear_matmul,
 )
-from dso_packer_onnx.rewrite.integer_conv import fuse_conv_integer, fuse_qlinear_conv
+from dso_packer_onnx.rewrite.integer_conv import (
+    fuse_conv_integer,
+    fuse_qlinear_conv,
+    raise_integer_volumes,
+)
 
 from ..support.rewriting import make, rewritten, unchanged
 
@@ -109,6 +113,21 @@ def test_a_convolution_along_one_axis_remains() -> None:
     """The kernel has two axes."""
     text = "(uint8[1,3,9] x) => (int32[] y) { y = ConvInteger(x, w) }"
     assert unchanged(make(text, {"w": integers("int8", 6, 3, 3)}), fuse_conv_integer)
+
+
+def test_a_convolution_of_volumes_is_one_of_images() -> None:
+    """The depths of a window are channels."""
+    weights = {"w": integers("int8", 4, 3, 2, 3, 3), "z": np.uint8(9)}
+    text = "(uint8[batch,3,5,6,7] x) => (int32[] y) { y = ConvInteger(x, w, z) }"
+    found = rewritten(make(text, weights), raise_integer_volumes, fuse_conv_integer)
+    assert found.kinds.count("dso.LowpConv") == 1
+    assert found.node("LowpConv").inputs[1].shape == (4, 6, 3, 3)
+
+
+def test_a_convolution_of_computed_volumes_remains() -> None:
+    """A weight that a call gives is not laid out."""
+    text = "(uint8[2,3,5,6,7] x, uint8[4,3,2,3,3] w) => (int32[] y) { y = ConvInteger(x, w) }"
+    assert unchanged(make(text), raise_integer_volumes)
 
 
 def test_a_dynamic_scale_bias_and_activation_follow_the_sums() -> None:
