@@ -54,14 +54,18 @@ class NodeSample:
         return index < len(inputs) and inputs[index] is not None
 
     def numbers(self, index: int) -> list[int | Element]:
-        """Return the elements of an input."""
+        """Return the elements of an input as whole numbers."""
+        return [one if isinstance(one, Element) else int(one) for one in self.elements(index)]
+
+    def elements(self, index: int) -> list[Any]:
+        """Return the elements of an input: numbers, and `Element` where data decides."""
         value = self.node.inputs[index]
         assert value is not None
         found = _known(value, self._one).reshape(-1).tolist()
         if value in self._is_open:
             differs = self._is_open[value].reshape(-1)
             found = [Element(value, i) if differs[i] else one for i, one in enumerate(found)]
-        return [one if isinstance(one, Element) else int(one) for one in found]
+        return found
 
     def axis(self, default: int = 0) -> int:
         return int(self.node.attributes.get_int("axis", default)) % max(len(self.shape(0)), 1)
@@ -117,6 +121,41 @@ def _unique(one: NodeSample) -> Results:
 
 def _boxes(one: NodeSample) -> Results:
     return [[Born(0), 3]]
+
+
+def _axes(axes: Sequence[int | Element], rank: int) -> list[int] | None:
+    """Return axes counted from the first one; None if one is not known, wrong, or there twice."""
+    found = [axis % rank for axis in axes if isinstance(axis, int) and -rank <= axis < rank]
+    return found if len({*found}) == len(axes) else None
+
+
+def _pad(one: NodeSample) -> Results | None:
+    found: list[int | Element | None] = [*one.shape(0)]
+    pads, rank = one.numbers(1), len(found)
+    axes = _axes(one.numbers(3) if one.has(3) else range(rank), rank)
+    if axes is None or len(pads) != 2 * len(axes):
+        return None
+    for axis, before, after in zip(axes, pads, pads[len(axes) :], strict=False):
+        extent = found[axis]
+        is_known = isinstance(before, int) and isinstance(after, int)
+        found[axis] = extent + before + after if is_known else None  # type: ignore[operator]
+    return _labelled(found)
+
+
+def _resize(one: NodeSample) -> Results | None:
+    found: list[int | Element | None] = [*one.shape(0)]
+    attributes, is_scaled = one.node.attributes, one.has(2) and one.shape(2) != [0]
+    numbers = one.elements(2 if is_scaled else 3)
+    axes = _axes(attributes.get_ints("axes") or range(len(found)), len(found))
+    is_stretched = attributes.get_string("keep_aspect_ratio_policy", "stretch") == "stretch"
+    if axes is None or len(numbers) != len(axes) or not is_stretched:
+        return None
+    for axis, number in zip(axes, numbers, strict=True):
+        if not is_scaled:
+            found[axis] = number
+        elif number != 1:
+            found[axis] = None
+    return _labelled(found)
 
 
 def _slice(one: NodeSample) -> Results | None:
@@ -205,8 +244,10 @@ RULES: dict[str, Callable[[NodeSample], Results | None]] = {
     "NonMaxSuppression": _boxes,
     "NonZero": _nonzero,
     "OneHot": _one_hot,
+    "Pad": _pad,
     "Range": _range,
     "Reshape": _reshape,
+    "Resize": _resize,
     "Slice": _slice,
     "Split": _split,
     "Tile": _tile,

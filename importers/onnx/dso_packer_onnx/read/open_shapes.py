@@ -31,7 +31,6 @@ _DECIDING = {
     "Resize": (2, 3),
     "Slice": (1, 2, 3, 4),
     "Split": (1,),
-    "SplitToSequence": (1,),
     "Squeeze": (1,),
     "Tile": (1,),
     "TopK": (1,),

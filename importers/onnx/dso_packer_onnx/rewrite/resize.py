@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import onnx_ir as ir
 
@@ -31,6 +31,15 @@ PLACES = (
 )
 
 
+class Given(NamedTuple):
+    """A scale that the data of a call decides: its place in the input of the scales."""
+
+    index: int
+
+
+Scale = float | Given | None  # None for the quotient of the extents
+
+
 def fuse_resize(model: ir.Model) -> int:
     """Replace Resize of float32 by dso.Resize of images; return how many.
 
@@ -45,8 +54,6 @@ def fuse_resize(model: ir.Model) -> int:
         if not before or len(before) != len(after) or not _is_plain(node):
             continue
         scales = scales_of(node, before, after)
-        if scales is None:
-            continue
         if len(before) < 2 or all(scale == 1.0 for scale in scales):
             continue
         replace(node, _steps(model, node, scales))
@@ -71,28 +78,33 @@ def _is_plain(node: ir.Node) -> bool:
 
 def scales_of(
     node: ir.Node, before: Sequence[Extent], after: Sequence[Extent]
-) -> list[float | None] | None:
-    """Return the scale of each axis, None for one that is the quotient of the extents.
-
-    None for scales that are computed.
-    """
+) -> list[Scale]:
+    """Return the scale of each axis."""
     rank = len(before)
     axes = [axis % rank for axis in node.attributes.get_ints("axes") or range(rank)]
-    scales: list[float | None] = [1.0] * rank
+    scales: list[Scale] = [1.0] * rank
     given = optional(node, 2)
-    if given is not None and dims(given) != (0,):
-        numbers = constant(given)
-        if numbers is None or numbers.size != len(axes):
-            return None
-        for axis, number in zip(axes, numbers.reshape(-1), strict=True):
-            scales[axis] = float(number)
-        return scales
-    for axis in axes:
-        scales[axis] = 1.0 if before[axis] == after[axis] else None
+    numbers = [] if given is None else _elements(given)
+    for index, axis in enumerate(axes):
+        if numbers:
+            number = numbers[index]
+            scales[axis] = Given(index) if number is None else number
+        else:
+            scales[axis] = 1.0 if before[axis] == after[axis] else None
     return scales
 
 
-def _steps(model: ir.Model, node: ir.Node, scales: Sequence[float | None]) -> list[ir.Node]:
+def _elements(value: ir.Value) -> list[float | None]:
+    """Return the elements of a vector, None for one that is computed."""
+    known, node = constant(value), value.producer()
+    if known is not None:
+        return [float(number) for number in known.reshape(-1)]
+    if node is not None and is_node(node, "Concat"):
+        return [number for part in node.inputs if part for number in _elements(part)]
+    return [None] * int((dims(value) or (0,))[0])
+
+
+def _steps(model: ir.Model, node: ir.Node, scales: Sequence[Scale]) -> list[ir.Node]:
     """Return the nodes for the last two axes, if the last one is resized, and for each other."""
     shape, after = extents_of(node.inputs[0]), extents_of(node.outputs[0])
     pair = len(shape) - 2
@@ -109,14 +121,16 @@ def _steps(model: ir.Model, node: ir.Node, scales: Sequence[float | None]) -> li
         if images[0] != shape:
             made.append(reshape(model, value, _dims(images[0])))
             value = made[-1].outputs[0]
-        made.append(new_node("Resize", [value], attributes, shape=_dims(images[1]), domain=DSO))
+        is_given = any(isinstance(scale, Given) for scale in scales[begin:end])
+        inputs = [value, *([node.inputs[2]] if is_given else [])]
+        made.append(new_node("Resize", inputs, attributes, shape=_dims(images[1]), domain=DSO))
         if images[1] != result:
             made.append(reshape(model, made[-1].outputs[0], _dims(result)))
         value, shape = made[-1].outputs[0], result
     return made
 
 
-def _attributes(node: ir.Node, scales: Sequence[float | None]) -> dict[str, Any]:
+def _attributes(node: ir.Node, scales: Sequence[Scale]) -> dict[str, Any]:
     attributes = node.attributes
     made: dict[str, Any] = {
         "mode": attributes.get_string("mode", "nearest"),
@@ -125,8 +139,12 @@ def _attributes(node: ir.Node, scales: Sequence[float | None]) -> dict[str, Any]
         "cubic": attributes.get_float("cubic_coeff_a", -0.75),
         "exclude_outside": attributes.get_int("exclude_outside", 0),
     }
-    pairs = zip(("scale_y", "scale_x"), [*scales, 1.0], strict=False)
-    return made | {name: scale for name, scale in pairs if scale is not None}
+    for name, scale in zip(("scale_y", "scale_x"), [*scales, 1.0], strict=False):
+        if isinstance(scale, Given):
+            made[f"index_of_{name}"] = scale.index
+        elif scale is not None:
+            made[name] = scale
+    return made
 
 
 def _image(shape: list[Extent], begin: int, end: int) -> list[Extent]:
