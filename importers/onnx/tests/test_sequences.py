@@ -84,7 +84,8 @@ MODELS: dict[str, tuple[str, list[list[Any]]]] = {
     ),
     "parts of a size that data decides": (
         "(float[a,2] x, int32 n) => (seq(float[b,2]) s) { s = SplitToSequence(x, n) }",
-        [[given(9, 2), np.array(n, np.int32)] for n in (2, 3, 9, 20)] + [[given(0, 2), np.array(3, np.int32)]],
+        [[given(9, 2), np.array(n, np.int32)] for n in (2, 3, 9, 20)]
+        + [[given(0, 2), np.array(3, np.int32)]],
     ),
     "parts of sizes that data decides": (
         "(float[2,a] x, int64[n] k) => (seq(float[2,b]) s) { s = SplitToSequence<axis=-1>(x, k) }",

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .resized import is_separable
+
 if TYPE_CHECKING:
     import numpy
     import onnx_ir as ir
 
     from .infer import Inference
 
+_RESIZED = (1, 10)  # TensorProto.DataType: FLOAT and FLOAT16
 _FAR = 16  # producers between an element and the number it is
 
 
@@ -48,6 +51,11 @@ class NodeSample:
         value = self.node.inputs[index]
         assert value is not None
         return [extent or 0 for extent in self._one.types[value].shape or ()]
+
+    def dtype(self, index: int) -> int:
+        value = self.node.inputs[index]
+        assert value is not None
+        return self._one.types[value].dtype
 
     def has(self, index: int) -> bool:
         inputs = self.node.inputs
@@ -144,11 +152,11 @@ def _pad(one: NodeSample) -> Results | None:
 
 def _resize(one: NodeSample) -> Results | None:
     found: list[int | Element | None] = [*one.shape(0)]
-    attributes, is_scaled = one.node.attributes, one.has(2) and one.shape(2) != [0]
+    is_scaled = one.has(2) and one.shape(2) != [0]
     numbers = one.elements(2 if is_scaled else 3)
-    axes = _axes(attributes.get_ints("axes") or range(len(found)), len(found))
-    is_stretched = attributes.get_string("keep_aspect_ratio_policy", "stretch") == "stretch"
-    if axes is None or len(numbers) != len(axes) or not is_stretched:
+    axes = _axes(one.node.attributes.get_ints("axes") or range(len(found)), len(found))
+    is_open = len(found) > 1 and one.dtype(0) in _RESIZED and is_separable(one.node)
+    if axes is None or len(numbers) != len(axes) or not is_open:
         return None
     for axis, number in zip(axes, numbers, strict=True):
         if not is_scaled:

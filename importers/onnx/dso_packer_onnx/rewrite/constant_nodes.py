@@ -9,9 +9,10 @@ import numpy as np
 import onnx_ir as ir
 
 from ..read.evaluate import reference
+from ..read.resized import PLACES
 from .graph import Array, constant, dims, is_node, new_node, new_weight, replace
 from .record import record_fold
-from .resize import PLACES, Given, extents_of, scales_of
+from .resize import Given, extents_of, scales_of
 
 _RANDOM = {"Bernoulli", "Dropout", "Multinomial"}  # and all that begin with Random
 # How many elements a result may have, of operators that take long for each.

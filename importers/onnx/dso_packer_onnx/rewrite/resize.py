@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import onnx_ir as ir
 
 from ..extent import Extent, product
+from ..read.resized import is_separable
 from .graph import (
     DSO,
     Dim,
@@ -19,15 +20,6 @@ from .graph import (
     optional,
     replace,
     reshape,
-)
-
-_MODES = ("nearest", "linear", "cubic")
-PLACES = (
-    "half_pixel",
-    "half_pixel_symmetric",
-    "pytorch_half_pixel",
-    "align_corners",
-    "asymmetric",
 )
 
 
@@ -51,7 +43,7 @@ def fuse_resize(model: ir.Model) -> int:
         if not is_node(node, "Resize") or not is_float32(node.inputs[0]):
             continue
         before, after = extents_of(node.inputs[0]), extents_of(node.outputs[0])
-        if not before or len(before) != len(after) or not _is_plain(node):
+        if not before or len(before) != len(after) or not is_separable(node):
             continue
         scales = scales_of(node, before, after)
         if len(before) < 2 or all(scale == 1.0 for scale in scales):
@@ -66,19 +58,7 @@ def extents_of(value: ir.Value | None) -> list[Extent]:
     return [one if isinstance(one, int) else str(one.value) for one in dims(value) or ()]
 
 
-def _is_plain(node: ir.Node) -> bool:
-    attributes = node.attributes
-    return (
-        attributes.get_string("mode", "nearest") in _MODES
-        and attributes.get_string("coordinate_transformation_mode", "half_pixel") in PLACES
-        and not attributes.get_int("antialias", 0)
-        and attributes.get_string("keep_aspect_ratio_policy", "stretch") == "stretch"
-    )
-
-
-def scales_of(
-    node: ir.Node, before: Sequence[Extent], after: Sequence[Extent]
-) -> list[Scale]:
+def scales_of(node: ir.Node, before: Sequence[Extent], after: Sequence[Extent]) -> list[Scale]:
     """Return the scale of each axis."""
     rank = len(before)
     axes = [axis % rank for axis in node.attributes.get_ints("axes") or range(rank)]

@@ -163,10 +163,21 @@ MODELS: dict[str, tuple[str, list[list[Any]]]] = {
         " y = GatherElements<axis=2>(x, e) }",
         [[given(2, 2, 3), numbers(2)], [given(2, 2, 3), numbers(1)]],
     ),
+    "CumSum along an axis": (
+        "(float[a,b] x, int32 k) => (float[a,b] y) { y = CumSum<reverse=1>(x, k) }",
+        [[given(3, 4), np.array(axis, np.int32)] for axis in (0, 1, -2)],
+    ),
+    "EyeLike": (
+        "(int64[2] n) => (float[p,q] y) { z = ConstantOfShape(n) y = EyeLike<dtype=1, k=-1>(z) }",
+        [[numbers(3, 4)], [numbers(5, 2)], [numbers(0, 2)]],
+    ),
     "Pad": (
         "(float[a,4,2] x, int64[2] p, float v) => (float[a,q,2] y) <int64[1] k={-2}>"
         " { y = Pad(x, p, v, k) }",
-        [[given(3, 4, 2), numbers(*pads), np.array(7, np.float32)] for pads in ((1, 2), (-2, 5), (-2, -2))],
+        [
+            [given(3, 4, 2), numbers(*pads), np.array(7, np.float32)]
+            for pads in ((1, 2), (-2, 5), (-2, -2))
+        ],
     ),
     "Pad of elements to a multiple": (
         "(float[a] x, int64[1] m) => (float[q] y) <int64[1] z={0}> { s = Shape(x) n = Mod(s, m)"
@@ -280,6 +291,11 @@ REFUSED: dict[str, tuple[str, list[Any], str]] = {
         SCALES,
         [given(2, 2, 9, 4), np.float32([1, 1e9])],
         "Resize: a scale, expected a number over 0 and a result of fewer than 2..31 elements",
+    ),
+    "an axis": (
+        MODELS["CumSum along an axis"][0],
+        [given(3, 4), np.array(2, np.int32)],
+        "CumSum: axis, expected -2 to 1, found 2",
     ),
     "Compress": (
         MODELS["Compress"][0],

@@ -127,8 +127,8 @@ def _pad(node: ir.Node) -> Operator:
     if axes is None and input_of(node, 3) is not None:
         raise refuse(node, "open", "computed axes")
     mode = str(attribute(node, "mode", "constant"))
-    if mode != "constant" and min(pads or (), default=0) < 0:
-        raise refuse(node, "open", f"negative pads and mode {mode!r}")
+    if mode != "constant" and (mode not in _INSIDE or min(pads or (), default=0) < 0):
+        raise refuse(node, "open", f"mode {mode!r}, or negative pads")
     axes = list(range(len(shape))) if axes is None else [axis % len(shape) for axis in axes]
     value = input_of(node, 2) if mode == "constant" else None
     numbers = Numbers(node, [given(node, 0), *([] if value is None else [value])])
@@ -214,8 +214,8 @@ def padded(
 ) -> Operator:
     """Copy rows into an output with pads, which may be negative.
 
-    `fill` is the element of the pads, if it is not at the place `inside`. The C text `sets` declares
-    the symbols of the pads, if no extents have them.
+    `fill` is the element of the pads, if it is not at the place `inside`. The C text `sets`
+    declares the symbols of the pads, if data decides them.
     """
     x, (out,) = given(node, 0), results(node)
     shape, made = shape_of(x), shape_of(out)
