@@ -12,15 +12,10 @@ if TYPE_CHECKING:
 
 # The inputs whose values decide the shape of the result, where ONNX's inference needs them.
 _DECIDING = {
-    "AffineGrid": (1,),
-    "BlackmanWindow": (0,),
-    "CenterCropPad": (1,),
     "Col2Im": (1, 2),
     "ConstantOfShape": (0,),
     "DFT": (1, 2),
     "Expand": (1,),
-    "HammingWindow": (0,),
-    "HannWindow": (0,),
     "If": (0,),
     "MaxUnpool": (2,),
     "MelWeightMatrix": (0, 1),

@@ -72,17 +72,18 @@ def parsed_graph(text: str, stem: str) -> ir.Graph:
     import onnx_ir as ir
 
     graph = ir.from_proto(onnx.parser.parse_graph(text))
-    _rename(graph, stem)
+    rename_values(graph, stem)
     return graph
 
 
-def _rename(graph: ir.Graph, stem: str) -> None:
+def rename_values(graph: ir.Graph, stem: str) -> None:
+    """Let the names of a graph's values begin with `stem`."""
     from .types import graphs_of
 
     values = [*graph.inputs, *graph.initializers.values()]
     for node in graph:
         values += node.outputs
         for inner in graphs_of(node):
-            _rename(inner, stem)
+            rename_values(inner, stem)
     for value in values:
         value.name = f"{stem}_{value.name}"

@@ -26,7 +26,7 @@ from .graph import (
 class Given(NamedTuple):
     """A scale that the data of a call decides: its place in the input of the scales."""
 
-    index: int
+    element: int
 
 
 Scale = float | Given | None  # None for the quotient of the extents
@@ -121,7 +121,7 @@ def _attributes(node: ir.Node, scales: Sequence[Scale]) -> dict[str, Any]:
     }
     for name, scale in zip(("scale_y", "scale_x"), [*scales, 1.0], strict=False):
         if isinstance(scale, Given):
-            made[f"index_of_{name}"] = scale.index
+            made[f"index_of_{name}"] = scale.element
         elif scale is not None:
             made[name] = scale
     return made
