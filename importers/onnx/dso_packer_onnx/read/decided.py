@@ -93,6 +93,10 @@ def _known(value: ir.Value, one: Inference, left: int = _FAR) -> numpy.ndarray[A
         if node.op_type == "Concat":
             parts = [_known(part, one, left - 1) for part in inputs]
             return numpy.concatenate(parts, node.attributes.get_int("axis", 0))
+        if node.op_type == "Split" and len(one.types[inputs[0]].shape or ()) == 1:
+            before = node.outputs[: node.outputs.index(value)]
+            start = sum((one.types[part].shape or (0,))[0] or 0 for part in before)
+            return _known(inputs[0], one, left - 1)[start : start + (shape[0] or 0)]
         if node.op_type == "Gather" and inputs[1] in one.constants:
             axis = node.attributes.get_int("axis", 0)
             found = _known(inputs[0], one, left - 1).take(one.constants[inputs[1]], axis)

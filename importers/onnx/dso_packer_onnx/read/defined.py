@@ -23,11 +23,15 @@ _KINDS = {
 
 
 def needs_definition(node: ir.Node, passes: Passes) -> bool:
-    """Return True if the shape of the result of such an operator differs between calls."""
+    """Return True if the shape of the result of such an operator differs between calls.
+
+    Open extents of inputs do not relate the extents in the definition of AffineGrid.
+    """
     if node.domain or node.op_type not in _KINDS:
         return False
     value = node.inputs[_KINDS[node.op_type]]
-    return value in passes.open.elements or any(value not in one.constants for one in passes.all)
+    is_open = value in passes.open.elements and node.op_type != "AffineGrid"
+    return is_open or any(value not in one.constants for one in passes.all)
 
 
 def put_definition(node: ir.Node, passes: Passes) -> None:

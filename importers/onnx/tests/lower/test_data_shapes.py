@@ -167,14 +167,19 @@ MODELS: dict[str, tuple[str, list[list[Any]]]] = {
         "(float[a,b] x, int32 k) => (float[a,b] y) { y = CumSum<reverse=1>(x, k) }",
         [[given(3, 4), np.array(axis, np.int32)] for axis in (0, 1, -2)],
     ),
+    "a window of open length": (
+        "(float[a] x) => (float[a] y) { s = Size(x) w = HannWindow(s) y = Mul(w, x) }",
+        [[given(5)], [given(9)]],
+    ),
     "windows": (
         "(int64 n, int32 m) => (float[p] y, float[q] z, float[q] w) { y = HannWindow(n)"
         " z = HammingWindow<periodic=0>(m) w = BlackmanWindow(m) }",
         [[np.array(n), np.array(m, np.int32)] for n, m in ((5, 9), (8, 1))],
     ),
     "AffineGrid": (
-        "(float[1,2,3] x, int64[4] n) => (float[p,q,r,s] y) { y = AffineGrid(x, n) }",
-        [[given(1, 2, 3), numbers(1, 2, 3, 4)], [given(1, 2, 3), numbers(1, 2, 6, 5)]],
+        "(float[a,2,3] x, int64[3] n) => (float[a,p,q,2] y) { s = Shape<end=1>(x)"
+        " k = Concat<axis=0>(s, n) y = AffineGrid(x, k) }",
+        [[given(1, 2, 3), numbers(2, 3, 4)], [given(3, 2, 3), numbers(1, 6, 5)]],
     ),
     "CenterCropPad": (
         "(float[a,b] x, int64[2] n) => (float[p,q] y) { y = CenterCropPad(x, n) }",
