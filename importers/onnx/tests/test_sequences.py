@@ -228,6 +228,14 @@ REFUSED = {
         "(float[4] x) => (seq(float[p]) y) <int64 n = {0}> { y = SplitToSequence(x, n) }",
         r"\(SplitToSequence\): input 'split', expected a number of at least 1, found 0",
     ),
+    "parts of a scalar": (
+        "(float x, int64 n) => (seq(float) y) { y = SplitToSequence(x, n) }",
+        r"\(SplitToSequence\): input 'input', expected an axis, found a scalar",
+    ),
+    "a table of sizes": (
+        "(float[4] x, int64[2,2] n) => (seq(float[p]) y) { y = SplitToSequence(x, n) }",
+        r"\(SplitToSequence\): input 'split', expected a number or a vector, found several axes",
+    ),
     "a data type": (
         """(float[4] x) => (seq(float[4]) y) { e = SequenceEmpty <dtype = 99>()
           y = SequenceInsert(e, x) }""",

@@ -157,7 +157,8 @@ def _pad(one: NodeSample) -> Results | None:
 def _resize(one: NodeSample) -> Results | None:
     found: list[int | Element | None] = [*one.shape(0)]
     is_scaled = one.has(2) and one.shape(2) != [0]
-    numbers = one.elements(2 if is_scaled else 3)
+    place = 2 if is_scaled else 3
+    numbers = one.elements(place) if one.has(place) else []
     axes = _axes(one.node.attributes.get_ints("axes") or range(len(found)), len(found))
     is_open = len(found) > 1 and one.dtype(0) in _RESIZED and is_separable(one.node)
     if axes is None or len(numbers) != len(axes) or not is_open:

@@ -124,7 +124,11 @@ def _concat(node: ReplacedNode) -> None:
 def _split(node: ReplacedNode) -> None:
     value, axis = node.given(0), node.node.attributes.get_int("axis", 0)
     extents, dtype = node.extents(value), node.passes.all[0].types[value].dtype
-    axis %= max(len(extents), 1)
+    if not extents:
+        raise node.refusal("input 'input', expected an axis, found a scalar")
+    if node.has(1) and len(node.extents(node.given(1))) > 1:
+        raise node.refusal("input 'split', expected a number or a vector, found several axes")
+    axis %= len(extents)
     keeps = bool(node.node.attributes.get_int("keepdims", 1)) or node.has(1)
     if node.has(1) and node.extents(node.given(1)):
         sizes, count = node.int64(1), node.extents(node.given(1))[0]

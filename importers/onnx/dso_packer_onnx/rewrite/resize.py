@@ -80,7 +80,7 @@ def _elements(value: ir.Value) -> list[float | None]:
     if known is not None:
         return [float(number) for number in known.reshape(-1)]
     if node is not None and is_node(node, "Concat"):
-        return [number for part in node.inputs if part for number in _elements(part)]
+        return [number for part in node.inputs if part is not None for number in _elements(part)]
     return [None] * int((dims(value) or (0,))[0])
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...dtypes import c_type
 from ...extent import in_c, product
-from ...operator import shape_of
+from ...operator import elements, shape_of
 from ..code import count_in_c
 from ..one_node import results
 from ..refused import refuse
@@ -192,6 +192,8 @@ def _cum_sum(node: ir.Node) -> Operator:
     shape, type_ = shape_of(value), c_type(value)
     numbers, find = Numbers(node, [value]), ""
     if axes is None:
+        if elements(shape_of(given(node, 1))) != 1:
+            raise refuse(node, "open", "an axis that is not one number")
         find = _found_axis(node, shape, numbers.at(1, 0))
         outer, rows, width = "outer", "rows", "width"
     else:

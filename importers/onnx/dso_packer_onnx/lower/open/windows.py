@@ -124,8 +124,8 @@ def _pool(node: ir.Node) -> Operator:
 
 def _pad(node: ir.Node) -> Operator:
     shape, pads, axes = shape_of(given(node, 0)), constants(node, 1), constants(node, 3)
-    if axes is None and input_of(node, 3) is not None:
-        raise refuse(node, "open", "computed axes")
+    if not shape or (axes is None and input_of(node, 3) is not None):
+        raise refuse(node, "open", "computed axes" if shape else "a scalar")
     mode = str(attribute(node, "mode", "constant"))
     if mode != "constant" and (mode not in _INSIDE or min(pads or (), default=0) < 0):
         raise refuse(node, "open", f"mode {mode!r}, or negative pads")
