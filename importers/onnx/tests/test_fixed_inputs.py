@@ -42,7 +42,8 @@ def test_a_fixed_input_is_no_argument(tmp_path: Path) -> None:
 
 def test_the_message_about_a_shape_names_the_option(tmp_path: Path) -> None:
     """The advice of the refusal is an option that works."""
-    onnx.save(onnx.parser.parse_model(TEXT), tmp_path / "model.onnx")
+    text = TEXT.replace("mode =", "antialias = 1, mode =")
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
     command = [*COMMAND, "export", "model.so", "--onnx", "model.onnx"]
     refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert refused.returncode == 1

@@ -82,6 +82,15 @@ MODELS: dict[str, tuple[str, list[list[Any]]]] = {
           s = SplitToSequence<axis=0>(x, two) y = SequenceAt(s, i) }""",
         [[given(5, 4), at(2)], [given(6, 4), at(0)]],
     ),
+    "parts of a size that data decides": (
+        "(float[a,2] x, int32 n) => (seq(float[b,2]) s) { s = SplitToSequence(x, n) }",
+        [[given(9, 2), np.array(n, np.int32)] for n in (2, 3, 9, 20)]
+        + [[given(0, 2), np.array(3, np.int32)]],
+    ),
+    "parts of sizes that data decides": (
+        "(float[2,a] x, int64[n] k) => (seq(float[2,b]) s) { s = SplitToSequence<axis=-1>(x, k) }",
+        [[given(2, 6), np.array(k)] for k in ([2, 4], [1, 0, 3, 2], [6])],
+    ),
     "columns": (
         """(float[4,a] x, int64 i) => (float[4] y) { s = SplitToSequence<axis=1, keepdims=0>(x)
           y = SequenceAt(s, i) }""",
@@ -177,6 +186,25 @@ def test_a_call_is_refused_with_node_and_numbers(name: str, tmp_path: Path) -> N
         main(*values)
 
 
+BAD_PARTS: dict[str, tuple[str, list[int] | int, str]] = {
+    "none": ("int64", 0, "Range: delta, expected 1 to 9223372036854775807, found 0"),
+    "a negative size": ("int64", -1, "Split: a part, expected 0 to 6, found -1"),
+    "fewer": ("int64[n]", [2, 3], "Split: elements of all parts, expected 6 to 6, found 5"),
+    "more": ("int64[n]", [2, 5], "Split: a part, expected 0 to 6, found 7"),
+    "a negative one": ("int64[n]", [5, -2, 3], "Split: a part, expected 0 to 0, found -2"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PARTS)
+def test_sizes_of_parts_are_compared_with_the_extent(name: str, tmp_path: Path) -> None:
+    """No element is left out, and no part is cut."""
+    type_, sizes, words = BAD_PARTS[name]
+    text = f"(float[6] x, {type_} k) => (seq(float[b]) s) {{ s = SplitToSequence(x, k) }}"
+    main = main_of(parsed(text), tmp_path)
+    with pytest.raises(IndexError, match=words):
+        main(given(6), np.array(sizes))
+
+
 REFUSED = {
     "an empty sequence": (
         "(int64 i) => (float[p] y) { s = SequenceEmpty() y = SequenceAt(s, i) }",
@@ -198,7 +226,15 @@ REFUSED = {
     ),
     "parts": (
         "(float[4] x) => (seq(float[p]) y) <int64 n = {0}> { y = SplitToSequence(x, n) }",
-        r"\(SplitToSequence\): input 'split', expected a number of at least 1 that each call",
+        r"\(SplitToSequence\): input 'split', expected a number of at least 1, found 0",
+    ),
+    "parts of a scalar": (
+        "(float x, int64 n) => (seq(float) y) { y = SplitToSequence(x, n) }",
+        r"\(SplitToSequence\): input 'input', expected an axis, found a scalar",
+    ),
+    "a table of sizes": (
+        "(float[4] x, int64[2,2] n) => (seq(float[p]) y) { y = SplitToSequence(x, n) }",
+        r"\(SplitToSequence\): input 'split', expected a number or a vector, found several axes",
     ),
     "a data type": (
         """(float[4] x) => (seq(float[4]) y) { e = SequenceEmpty <dtype = 99>()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from packer.declare.c_text import c_string
+
 from ..extent import Extent, in_c, product
 from ..operator import elements, shape_of
 from .code import count_in_c, operator_of
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
     from ..operator import Operator
+
+_SCALE = "Resize: a scale, expected a number over 0 and a result of fewer than 2**31 elements"
 
 
 def extents(node: ir.Node) -> Operator:
@@ -100,6 +104,39 @@ def _slice(node: ir.Node) -> Operator:
         body += cut_axis(node, numbers, index, axis, shape[axis])
         body += f"  (void)low{axis}, (void)high{axis};\n  y0[{index}] = count{axis};\n"
     return _finder(node, body, numbers.inputs)
+
+
+def _pad(node: ir.Node) -> Operator:
+    shape, numbers = shape_of(given(node, 0)), Numbers(node, [])
+    axes = range(len(shape)) if input_of(node, 3) is None else constants(node, 3)
+    assert axes is not None
+    body = f"  int64_t d[] = {{{_shape_in_c(shape)}}};\n"
+    for index, axis in enumerate(axes):
+        for pad in (numbers.at(1, index), numbers.at(1, index + len(axes))):
+            is_far = f"{pad} < -INT32_MAX || {pad} > INT32_MAX"
+            body += _outside(node, is_far, f"a pad of axis {axis}", "-INT32_MAX", "INT32_MAX", pad)
+            body += f"  d[{axis % len(shape)}] += {pad};\n"
+    return _finder(node, body + _results(node, len(shape)), numbers.inputs)
+
+
+def _resize(node: ir.Node) -> Operator:
+    shape, numbers = shape_of(given(node, 0)), Numbers(node, [])
+    scales = input_of(node, 2)
+    is_scaled = scales is not None and shape_of(scales) != (0,)
+    body = f"  int64_t d[] = {{{_shape_in_c(shape)}}};\n"
+    for index, axis in enumerate(attribute(node, "axes", range(len(shape)))):
+        axis %= len(shape)
+        if not is_scaled:
+            body += f"  d[{axis}] = {numbers.at(3, index)};\n"
+            continue
+        factor = numbers.read(2, index)
+        body += (
+            f"  const float f{index} = {factor} * (float)d[{axis}];\n"
+            f"  if (!({factor} > 0 && f{index} < 0x1p31f))\n"
+            f'    return dso_raise("ValueError", {c_string(_SCALE)});\n'
+            f"  d[{axis}] = (int64_t)f{index};\n"
+        )
+    return _finder(node, body + _results(node, len(shape)), numbers.inputs)
 
 
 def _range(node: ir.Node) -> Operator:
@@ -232,8 +269,10 @@ _RULES: dict[str, Callable[[ir.Node], Operator]] = {
     "NonMaxSuppression": found_boxes,
     "NonZero": _nonzero,
     "OneHot": _one_hot,
+    "Pad": _pad,
     "Range": _range,
     "Reshape": _reshape,
+    "Resize": _resize,
     "Slice": _slice,
     "Split": _split,
     "Tile": _tile,

@@ -177,10 +177,15 @@ def reorder(node: ir.Node) -> Operator:
     return operator_of("reorder", body, [x], node.outputs, parts=["reorder"])
 
 
+def _scale_in_c(node: ir.Node, name: str) -> str:
+    index = node.attributes.get_int(f"index_of_{name}")
+    return float_in_c(node.attributes.get_float(name, 0.0)) if index is None else f"x1[{index}]"
+
+
 def resize(node: ir.Node) -> Operator:
     """Lower a Resize."""
     x, source, out = _in_one_layout(node)
-    scales = [float_in_c(node.attributes.get_float(name, 0.0)) for name in ("scale_y", "scale_x")]
+    scales = [_scale_in_c(node, name) for name in ("scale_y", "scale_x")]
     mode, places, nearest = (
         f"DSO_OP_{node.attributes.get_string(name, '').upper()}"
         for name in ("mode", "places", "nearest")
@@ -205,7 +210,7 @@ def resize(node: ir.Node) -> Operator:
     return operator_of(
         "resize",
         body,
-        [x],
+        [x, *(value for value in node.inputs[1:] if value is not None)],
         node.outputs,
         workspace=product((_FLOAT, taps)),
         parts=["resize"],

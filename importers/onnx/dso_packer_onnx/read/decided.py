@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .resized import is_separable
+
 if TYPE_CHECKING:
     import numpy
     import onnx_ir as ir
 
     from .infer import Inference
 
+_RESIZED = (1, 10)  # TensorProto.DataType: FLOAT and FLOAT16
 _FAR = 16  # producers between an element and the number it is
 
 
@@ -49,19 +52,28 @@ class NodeSample:
         assert value is not None
         return [extent or 0 for extent in self._one.types[value].shape or ()]
 
+    def dtype(self, index: int) -> int:
+        value = self.node.inputs[index]
+        assert value is not None
+        return self._one.types[value].dtype
+
     def has(self, index: int) -> bool:
         inputs = self.node.inputs
         return index < len(inputs) and inputs[index] is not None
 
     def numbers(self, index: int) -> list[int | Element]:
-        """Return the elements of an input."""
+        """Return the elements of an input as whole numbers."""
+        return [one if isinstance(one, Element) else int(one) for one in self.elements(index)]
+
+    def elements(self, index: int) -> list[Any]:
+        """Return the elements of an input: numbers, and `Element` where data decides."""
         value = self.node.inputs[index]
         assert value is not None
         found = _known(value, self._one).reshape(-1).tolist()
         if value in self._is_open:
             differs = self._is_open[value].reshape(-1)
             found = [Element(value, i) if differs[i] else one for i, one in enumerate(found)]
-        return [one if isinstance(one, Element) else int(one) for one in found]
+        return found
 
     def axis(self, default: int = 0) -> int:
         return int(self.node.attributes.get_int("axis", default)) % max(len(self.shape(0)), 1)
@@ -81,6 +93,10 @@ def _known(value: ir.Value, one: Inference, left: int = _FAR) -> numpy.ndarray[A
         if node.op_type == "Concat":
             parts = [_known(part, one, left - 1) for part in inputs]
             return numpy.concatenate(parts, node.attributes.get_int("axis", 0))
+        if node.op_type == "Split" and len(one.types[inputs[0]].shape or ()) == 1:
+            before = node.outputs[: node.outputs.index(value)]
+            start = sum((one.types[part].shape or (0,))[0] or 0 for part in before)
+            return _known(inputs[0], one, left - 1)[start : start + (shape[0] or 0)]
         if node.op_type == "Gather" and inputs[1] in one.constants:
             axis = node.attributes.get_int("axis", 0)
             found = _known(inputs[0], one, left - 1).take(one.constants[inputs[1]], axis)
@@ -117,6 +133,43 @@ def _unique(one: NodeSample) -> Results:
 
 def _boxes(one: NodeSample) -> Results:
     return [[Born(0), 3]]
+
+
+def _axes(axes: Sequence[int | Element], rank: int) -> list[int] | None:
+    """Return axes counted from the first one; None if one is not known, wrong, or there twice."""
+    found = [axis % rank for axis in axes if isinstance(axis, int) and -rank <= axis < rank]
+    return found if len({*found}) == len(axes) else None
+
+
+def _pad(one: NodeSample) -> Results | None:
+    found: list[int | Element | None] = [*one.shape(0)]
+    pads, rank = one.numbers(1), len(found)
+    axes = _axes(one.numbers(3) if one.has(3) else range(rank), rank)
+    if axes is None or len(pads) != 2 * len(axes):
+        return None
+    for axis, before, after in zip(axes, pads, pads[len(axes) :], strict=False):
+        extent = found[axis]
+        is_known = isinstance(before, int) and isinstance(after, int)
+        found[axis] = extent + before + after if is_known else None  # type: ignore[operator]
+    return _labelled(found)
+
+
+def _resize(one: NodeSample) -> Results | None:
+    found: list[int | Element | None] = [*one.shape(0)]
+    is_scaled = one.has(2) and one.shape(2) != [0]
+    place = 2 if is_scaled else 3
+    numbers = one.elements(place) if one.has(place) else []
+    axes = _axes(one.node.attributes.get_ints("axes") or range(len(found)), len(found))
+    is_open = len(found) > 1 and one.dtype(0) in _RESIZED and is_separable(one.node)
+    is_open = is_open and not one.node.attributes.get_int("antialias", 0)
+    if axes is None or len(numbers) != len(axes) or not is_open:
+        return None
+    for axis, number in zip(axes, numbers, strict=True):
+        if not is_scaled:
+            found[axis] = number
+        elif number != 1:
+            found[axis] = None
+    return _labelled(found)
 
 
 def _slice(one: NodeSample) -> Results | None:
@@ -205,8 +258,10 @@ RULES: dict[str, Callable[[NodeSample], Results | None]] = {
     "NonMaxSuppression": _boxes,
     "NonZero": _nonzero,
     "OneHot": _one_hot,
+    "Pad": _pad,
     "Range": _range,
     "Reshape": _reshape,
+    "Resize": _resize,
     "Slice": _slice,
     "Split": _split,
     "Tile": _tile,

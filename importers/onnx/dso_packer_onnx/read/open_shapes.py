@@ -12,15 +12,10 @@ if TYPE_CHECKING:
 
 # The inputs whose values decide the shape of the result, where ONNX's inference needs them.
 _DECIDING = {
-    "AffineGrid": (1,),
-    "BlackmanWindow": (0,),
-    "CenterCropPad": (1,),
     "Col2Im": (1, 2),
     "ConstantOfShape": (0,),
     "DFT": (1, 2),
     "Expand": (1,),
-    "HammingWindow": (0,),
-    "HannWindow": (0,),
     "If": (0,),
     "MaxUnpool": (2,),
     "MelWeightMatrix": (0, 1),
@@ -31,7 +26,6 @@ _DECIDING = {
     "Resize": (2, 3),
     "Slice": (1, 2, 3, 4),
     "Split": (1,),
-    "SplitToSequence": (1,),
     "Squeeze": (1,),
     "Tile": (1,),
     "TopK": (1,),

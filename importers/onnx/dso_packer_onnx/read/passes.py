@@ -11,6 +11,7 @@ from ..extent import Extent, symbols_of, value_at
 from .births import Births, MeetingError
 from .branches import take_branch
 from .constants import OpenElements
+from .defined import needs_definition, put_definition
 from .flow import KINDS, run_bodies
 from .flow_node import KEY, put_types
 from .infer import Inference
@@ -216,6 +217,9 @@ class Passes:
                 continue
             if runs_here(node):
                 run(node, self)
+                continue
+            if needs_definition(node, self):
+                put_definition(node, self)
                 continue
             proto = ir.serde.serialize_node(node)
             for one, sample, known in zip(self.all, self.samples, self._known, strict=True):

@@ -113,8 +113,11 @@ class ReplacedNode:
         return list(made.outputs)
 
     def put_nodes(self, text: str, inputs: Sequence[ir.Value]) -> None:
-        """Let the nodes of a graph, which are inferred next, take the place of the node."""
-        graph = parsed_graph(text, self.new_name(""))
+        """Let the nodes of a graph as text, which are inferred next, take the place of the node."""
+        self.put_graph(parsed_graph(text, self.new_name("")), inputs)
+
+    def put_graph(self, graph: ir.Graph, inputs: Sequence[ir.Value]) -> None:
+        """Do so for a graph whose names are new in the model."""
         for name, inner in [*graph.initializers.items()]:
             graph.initializers.pop(name)
             self.graph.register_initializer(inner)

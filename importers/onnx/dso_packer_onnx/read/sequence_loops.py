@@ -40,23 +40,50 @@ def parts_of(axis: int, size: int, keeps: bool, dtype: int) -> str:
         {{ d = Identity(c) {part} u = SequenceInsert(t, y) }}> }}"""
 
 
+def parts_of_sizes(axis: int, has_one: bool, dtype: int) -> str:
+    """Return the graph of a SplitToSequence by data: the size of each part, or one of them all.
+
+    The first Split compares the sum of the sizes with the extent, the second one each size with
+    what is left.
+    """
+    sizes = "total = ReduceSum<keepdims = 1>(size) sizes = Identity(size)"
+    if has_one:
+        sizes = """limit = Squeeze(extent) most = Max(limit, one) step = Min(size, most)
+          start = Range(zero, limit, step) rest = Sub(extent, start) sizes = Min(step, rest)
+          sum = ReduceSum<keepdims = 1>(sizes) negative = Min(step, none)
+          total = Add(sum, negative)"""
+    return f"""g (float x, int64 size) => (float s)
+      <int64[1] axes = {{{axis}}}, int64[1] none = {{0}}, int64 zero = {{0}}, int64 one = {{1}}> {{
+      extent = Shape<start = {axis}, end = {axis + 1}>(x)
+      {sizes}
+      whole = Split<axis = {axis}>(x, total)
+      count = Shape(sizes) n = Squeeze(count)
+      empty = SequenceEmpty<dtype = {dtype}>()
+      s, last = Loop(n, , empty, none)
+        <body = b (int64 i, bool c, float t, int64 begin) => (bool d, float u, int64 end)
+        {{ d = Identity(c) k = Unsqueeze(i, none) part = Gather(sizes, k) end = Add(begin, part)
+          found = Slice(whole, begin, end, axes) y = Split<axis = {axis}>(found, part)
+          u = SequenceInsert(t, y) }}> }}"""
+
+
 def parsed_graph(text: str, stem: str) -> ir.Graph:
     """Return a graph; the names of its values begin with `stem`."""
     import onnx.parser
     import onnx_ir as ir
 
     graph = ir.from_proto(onnx.parser.parse_graph(text))
-    _rename(graph, stem)
+    rename_values(graph, stem)
     return graph
 
 
-def _rename(graph: ir.Graph, stem: str) -> None:
+def rename_values(graph: ir.Graph, stem: str) -> None:
+    """Let the names of a graph's values begin with `stem`."""
     from .types import graphs_of
 
     values = [*graph.inputs, *graph.initializers.values()]
     for node in graph:
         values += node.outputs
         for inner in graphs_of(node):
-            _rename(inner, stem)
+            rename_values(inner, stem)
     for value in values:
         value.name = f"{stem}_{value.name}"

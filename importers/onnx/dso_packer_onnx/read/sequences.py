@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .objects import Extents, ObjectType, declared_object, object_of
-from .open_shapes import advice
 from .replaced_node import ReplacedNode
-from .sequence_loops import concatenation, parts_of
+from .sequence_loops import concatenation, parts_of, parts_of_sizes
 from .tensors import check_dtype
 from .words import name_of_node
 
@@ -125,19 +124,25 @@ def _concat(node: ReplacedNode) -> None:
 def _split(node: ReplacedNode) -> None:
     value, axis = node.given(0), node.node.attributes.get_int("axis", 0)
     extents, dtype = node.extents(value), node.passes.all[0].types[value].dtype
-    axis %= max(len(extents), 1)
+    if not extents:
+        raise node.refusal("input 'input', expected an axis, found a scalar")
+    if node.has(1) and len(node.extents(node.given(1))) > 1:
+        raise node.refusal("input 'split', expected a number or a vector, found several axes")
+    axis %= len(extents)
     keeps = bool(node.node.attributes.get_int("keepdims", 1)) or node.has(1)
     if node.has(1) and node.extents(node.given(1)):
         sizes, count = node.int64(1), node.extents(node.given(1))[0]
         if count is None:
-            raise node.refusal("input 'split', expected a fixed number of parts, found an open one")
+            graph = parts_of_sizes(axis, has_one=False, dtype=dtype)
+            return node.put_nodes(graph, [value, sizes])
         parts = [*node.split(value, sizes, axis, count)] if count else []
     else:
         size = node.number(1) if node.has(1) else 1
-        if size is None or size < 1:
-            why = f"; {advice(node.node, node.passes.all[0].constants)}" if size is None else ""
-            text = "input 'split', expected a number of at least 1 that each call has, found"
-            raise node.refusal(f"{text} {'another' if size is None else size}{why}")
+        if size is None:
+            graph = parts_of_sizes(axis, has_one=True, dtype=dtype)
+            return node.put_nodes(graph, [value, node.int64(1)])
+        if size < 1:
+            raise node.refusal(f"input 'split', expected a number of at least 1, found {size}")
         extent = extents[axis]
         if extent is None:
             return node.put_nodes(parts_of(axis, size, keeps, dtype), [value])

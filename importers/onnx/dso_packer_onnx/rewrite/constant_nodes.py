@@ -9,9 +9,10 @@ import numpy as np
 import onnx_ir as ir
 
 from ..read.evaluate import reference
+from ..read.resized import PLACES
 from .graph import Array, constant, dims, is_node, new_node, new_weight, replace
 from .record import record_fold
-from .resize import PLACES, extents_of, scales_of
+from .resize import Given, extents_of, scales_of
 
 _RANDOM = {"Bernoulli", "Dropout", "Multinomial"}  # and all that begin with Random
 # How many elements a result may have, of operators that take long for each.
@@ -78,7 +79,7 @@ def _resized(node: ir.Node) -> list[Array]:
     scales = scales_of(node, before, after)
     places = attributes.get_string("coordinate_transformation_mode", "half_pixel")
     is_stretched = attributes.get_string("keep_aspect_ratio_policy", "stretch") == "stretch"
-    if array is None or scales is None or places not in PLACES or not is_stretched:
+    if array is None or places not in PLACES or not is_stretched:
         return []
     if array.dtype.kind != "f" or not np.all(np.isfinite(array)):
         return []
@@ -86,6 +87,8 @@ def _resized(node: ir.Node) -> list[Array]:
     for axis, scale in enumerate(scales):
         if scale == 1.0:
             continue
+        if isinstance(scale, Given):
+            return []
         factors = _factors(node, array.shape[axis], int(after[axis]), scale)
         if factors is None:
             return []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import onnx_ir as ir
 
 from ..extent import Extent, product
+from ..read.resized import is_separable
 from .graph import (
     DSO,
     Dim,
@@ -21,14 +22,14 @@ from .graph import (
     reshape,
 )
 
-_MODES = ("nearest", "linear", "cubic")
-PLACES = (
-    "half_pixel",
-    "half_pixel_symmetric",
-    "pytorch_half_pixel",
-    "align_corners",
-    "asymmetric",
-)
+
+class Given(NamedTuple):
+    """A scale that the data of a call decides: its place in the input of the scales."""
+
+    element: int
+
+
+Scale = float | Given | None  # None for the quotient of the extents
 
 
 def fuse_resize(model: ir.Model) -> int:
@@ -42,14 +43,14 @@ def fuse_resize(model: ir.Model) -> int:
         if not is_node(node, "Resize") or not is_float32(node.inputs[0]):
             continue
         before, after = extents_of(node.inputs[0]), extents_of(node.outputs[0])
-        if not before or len(before) != len(after) or not _is_plain(node):
+        if not before or len(before) != len(after) or not is_separable(node):
             continue
         scales = scales_of(node, before, after)
-        if scales is None:
-            continue
         if len(before) < 2 or all(scale == 1.0 for scale in scales):
             continue
         is_filtered = node.attributes.get_int("antialias", 0)
+        if is_filtered and any(isinstance(scale, Given) for scale in scales):
+            continue
         replace(node, _filters(node, scales) if is_filtered else _steps(model, node, scales))
         count += 1
     return count
@@ -60,40 +61,33 @@ def extents_of(value: ir.Value | None) -> list[Extent]:
     return [one if isinstance(one, int) else str(one.value) for one in dims(value) or ()]
 
 
-def _is_plain(node: ir.Node) -> bool:
-    attributes = node.attributes
-    modes = _MODES[1:] if attributes.get_int("antialias", 0) else _MODES
-    return (
-        attributes.get_string("mode", "nearest") in modes
-        and attributes.get_string("coordinate_transformation_mode", "half_pixel") in PLACES
-        and attributes.get_string("keep_aspect_ratio_policy", "stretch") == "stretch"
-    )
-
-
-def scales_of(
-    node: ir.Node, before: Sequence[Extent], after: Sequence[Extent]
-) -> list[float | None] | None:
-    """Return the scale of each axis, None for one that is the quotient of the extents.
-
-    None for scales that are computed.
-    """
+def scales_of(node: ir.Node, before: Sequence[Extent], after: Sequence[Extent]) -> list[Scale]:
+    """Return the scale of each axis."""
     rank = len(before)
     axes = [axis % rank for axis in node.attributes.get_ints("axes") or range(rank)]
-    scales: list[float | None] = [1.0] * rank
+    scales: list[Scale] = [1.0] * rank
     given = optional(node, 2)
-    if given is not None and dims(given) != (0,):
-        numbers = constant(given)
-        if numbers is None or numbers.size != len(axes):
-            return None
-        for axis, number in zip(axes, numbers.reshape(-1), strict=True):
-            scales[axis] = float(number)
-        return scales
-    for axis in axes:
-        scales[axis] = 1.0 if before[axis] == after[axis] else None
+    numbers = [] if given is None else _elements(given)
+    for index, axis in enumerate(axes):
+        if numbers:
+            number = numbers[index]
+            scales[axis] = Given(index) if number is None else number
+        else:
+            scales[axis] = 1.0 if before[axis] == after[axis] else None
     return scales
 
 
-def _steps(model: ir.Model, node: ir.Node, scales: Sequence[float | None]) -> list[ir.Node]:
+def _elements(value: ir.Value) -> list[float | None]:
+    """Return the elements of a vector, None for one that is computed."""
+    known, node = constant(value), value.producer()
+    if known is not None:
+        return [float(number) for number in known.reshape(-1)]
+    if node is not None and is_node(node, "Concat"):
+        return [number for part in node.inputs if part is not None for number in _elements(part)]
+    return [None] * int((dims(value) or (0,))[0])
+
+
+def _steps(model: ir.Model, node: ir.Node, scales: Sequence[Scale]) -> list[ir.Node]:
     """Return the nodes for the last two axes, if the last one is resized, and for each other."""
     shape, after = extents_of(node.inputs[0]), extents_of(node.outputs[0])
     pair = len(shape) - 2
@@ -110,14 +104,16 @@ def _steps(model: ir.Model, node: ir.Node, scales: Sequence[float | None]) -> li
         if images[0] != shape:
             made.append(reshape(model, value, _dims(images[0])))
             value = made[-1].outputs[0]
-        made.append(new_node("Resize", [value], attributes, shape=_dims(images[1]), domain=DSO))
+        is_given = any(isinstance(scale, Given) for scale in scales[begin:end])
+        inputs = [value, *([node.inputs[2]] if is_given else [])]
+        made.append(new_node("Resize", inputs, attributes, shape=_dims(images[1]), domain=DSO))
         if images[1] != result:
             made.append(reshape(model, made[-1].outputs[0], _dims(result)))
         value, shape = made[-1].outputs[0], result
     return made
 
 
-def _filters(node: ir.Node, scales: Sequence[float | None]) -> list[ir.Node]:
+def _filters(node: ir.Node, scales: Sequence[Scale]) -> list[ir.Node]:
     shape, after = extents_of(node.inputs[0]), extents_of(node.outputs[0])
     value, made = node.inputs[0], []
     for axis, scale in enumerate(scales):
@@ -130,7 +126,7 @@ def _filters(node: ir.Node, scales: Sequence[float | None]) -> list[ir.Node]:
     return made
 
 
-def _attributes(node: ir.Node, scales: Sequence[float | None]) -> dict[str, Any]:
+def _attributes(node: ir.Node, scales: Sequence[Scale]) -> dict[str, Any]:
     attributes = node.attributes
     made: dict[str, Any] = {
         "mode": attributes.get_string("mode", "nearest"),
@@ -139,8 +135,12 @@ def _attributes(node: ir.Node, scales: Sequence[float | None]) -> dict[str, Any]
         "cubic": attributes.get_float("cubic_coeff_a", -0.75),
         "exclude_outside": attributes.get_int("exclude_outside", 0),
     }
-    pairs = zip(("scale_y", "scale_x"), [*scales, 1.0], strict=False)
-    return made | {name: scale for name, scale in pairs if scale is not None}
+    for name, scale in zip(("scale_y", "scale_x"), [*scales, 1.0], strict=False):
+        if isinstance(scale, Given):
+            made[f"index_of_{name}"] = scale.element
+        elif scale is not None:
+            made[name] = scale
+    return made
 
 
 def _image(shape: list[Extent], begin: int, end: int) -> list[Extent]:

@@ -148,8 +148,9 @@ def test_an_axis_of_a_call(text: str, axis: int, low: int, high: int, tmp_path: 
 
 def test_an_input_that_decides_a_shape_is_given() -> None:
     """Where no code finds the shape, the advice works."""
-    model = parsed("(float[2] x, int64[2] a) => (float[3] y) { y = Pad (x, a) }")
-    message = r"\(Pad\): .*; give 'a', which decides it, by input_values"
+    text = "(float[1,5,5] x, int64[2] a) => (float[1,1,5,5] y) <int64[2] b={1, 5}>"
+    model = parsed(f"{text} {{ y = Col2Im (x, a, b) }}")
+    message = r"\(Col2Im\): .*; give 'a', which decides it, by input_values"
     with pytest.raises(packer.ExportError, match=message):
         packer.from_onnx(model)
-    assert packer.from_onnx(model, input_values={"a": [1, 0]}).type_key
+    assert packer.from_onnx(model, input_values={"a": [5, 5]}).type_key

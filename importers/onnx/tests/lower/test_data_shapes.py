@@ -163,6 +163,75 @@ MODELS: dict[str, tuple[str, list[list[Any]]]] = {
         " y = GatherElements<axis=2>(x, e) }",
         [[given(2, 2, 3), numbers(2)], [given(2, 2, 3), numbers(1)]],
     ),
+    "CumSum along an axis": (
+        "(float[a,b] x, int32 k) => (float[a,b] y) { y = CumSum<reverse=1>(x, k) }",
+        [[given(3, 4), np.array(axis, np.int32)] for axis in (0, 1, -2)],
+    ),
+    "a window of open length": (
+        "(float[a] x) => (float[a] y) { s = Size(x) w = HannWindow(s) y = Mul(w, x) }",
+        [[given(5)], [given(9)]],
+    ),
+    "windows": (
+        "(int64 n, int32 m) => (float[p] y, float[q] z, float[q] w) { y = HannWindow(n)"
+        " z = HammingWindow<periodic=0>(m) w = BlackmanWindow(m) }",
+        [[np.array(n), np.array(m, np.int32)] for n, m in ((5, 9), (8, 1))],
+    ),
+    "AffineGrid": (
+        "(float[a,2,3] x, int64[3] n) => (float[a,p,q,2] y) { s = Shape<end=1>(x)"
+        " k = Concat<axis=0>(s, n) y = AffineGrid(x, k) }",
+        [[given(1, 2, 3), numbers(2, 3, 4)], [given(3, 2, 3), numbers(1, 6, 5)]],
+    ),
+    "CenterCropPad": (
+        "(float[a,b] x, int64[2] n) => (float[p,q] y) { y = CenterCropPad(x, n) }",
+        [[given(9, 8), numbers(3, 10)], [given(2, 3), numbers(5, 1)]],
+    ),
+    "EyeLike": (
+        "(int64[2] n) => (float[p,q] y) { z = ConstantOfShape(n) y = EyeLike<dtype=1, k=-1>(z) }",
+        [[numbers(3, 4)], [numbers(5, 2)], [numbers(0, 2)]],
+    ),
+    "Pad": (
+        "(float[a,4,2] x, int64[2] p, float v) => (float[a,q,2] y) <int64[1] k={-2}>"
+        " { y = Pad(x, p, v, k) }",
+        [
+            [given(3, 4, 2), numbers(*pads), np.array(7, np.float32)]
+            for pads in ((1, 2), (-2, 5), (-2, -2))
+        ],
+    ),
+    "Pad of elements to a multiple": (
+        "(float[a] x, int64[1] m) => (float[q] y) <int64[1] z={0}> { s = Shape(x) n = Mod(s, m)"
+        " k = Sub(m, n) r = Mod(k, m) p = Concat<axis=0>(z, r)"
+        ' y = Pad<mode="edge">(x, p) }',
+        [[given(5), numbers(4)], [given(8), numbers(4)], [given(1), numbers(7)]],
+    ),
+    "Pad by mirrors": (
+        '(float[a,b] x, int64[4] p) => (float[p,q] y) { z = Pad<mode="reflect">(x, p)'
+        ' y = Pad<mode="wrap">(z, p) }',
+        [[given(3, 4), numbers(1, 0, 2, 3)], [given(5, 7), numbers(0, 0, 0, 0)]],
+    ),
+    "Resize to all sizes": (
+        "(float[a,b,c,d] x, int64[4] n) => (float[p,q,r,s] y)"
+        ' { z = Resize<mode="linear">(x, , , n) y = Relu(z) }',
+        [[given(1, 2, 5, 4), numbers(1, 2, 7, 9)], [given(2, 3, 5, 4), numbers(2, 3, 5, 1)]],
+    ),
+    "Resize to sizes of pictures": (
+        "(float[a,2,b,c] x, int64[2] n, float[2,2,1,1] w) => (float[a,2,q,r] y)"
+        ' { z = Conv(x, w) u = Resize<mode="cubic", axes=[2,-1]>(z, , , n) y = Conv(u, w) }',
+        [[given(1, 2, 5, 4), numbers(*n), given(2, 2, 1, 1)] for n in ((7, 9), (5, 4), (1, 3))],
+    ),
+    "Resize by scales": (
+        "(float[a,2,b,c] x, float[2] f) => (float[a,2,q,r] y) <float[2] o={1.0, 1.0}>"
+        ' { s = Concat<axis=0>(o, f) z = Resize<mode="linear">(x, , s) y = Resize(z, , s) }',
+        [
+            [given(2, 2, 9, 4), np.array(scales, np.float32)]
+            for scales in ((1.5, 2.3), (1, 1), (0.6, 0.35), (0.1, 2))
+        ],
+    ),
+    "Resize to a height": (
+        "(float[1,1,b,c] x, int64 n) => (float[1,1,q,r] y) <float[2] o={1.0, 1.0}>"
+        " { h = Shape<start=2, end=3>(x) f = Cast<to=1>(h) t = Cast<to=1>(n) q = Div(t, f)"
+        " s = Concat<axis=0>(o, q, q) y = Resize(x, , s) }",
+        [[given(1, 1, 5, 4), np.array(8)], [given(1, 1, 3, 7), np.array(2)]],
+    ),
     "one element in several shapes": (
         "(int64[2] n, float[1] x) => (float[p,q] y, float[q] z) <int64[1] i={1}, int64 o={0},"
         " int64 u={1}, int64 j={1}> { a = ConstantOfShape(n) k = Gather(n, i) b = Expand(x, k)"
@@ -181,6 +250,8 @@ def test_the_data_decides_a_shape(name: str, tmp_path: Path) -> None:
 
 
 ELEMENTS = "(float[6] x, int64[2] n) => (float[p,q] y) { z = Reshape(x, n) y = Relu(z) }"
+PADS = "(float[6] x, int64[2] p) => (float[q] y) { y = Pad(x, p) }"
+SCALES = MODELS["Resize by scales"][0]
 REFUSED: dict[str, tuple[str, list[Any], str]] = {
     "Reshape": (ELEMENTS, [given(6), numbers(4, 2)], "Reshape: elements, expected 6 to 6, found 8"),
     "negative": (ELEMENTS, [given(6), numbers(-2, 3)], "an extent, expected 0 to .*, found -2"),
@@ -213,6 +284,37 @@ REFUSED: dict[str, tuple[str, list[Any], str]] = {
         "ScatterElements: index 0 of input 1, expected -5 to 4, found 5",
     ),
     "Tile": (MODELS["Tile"][0], [given(3, 2), numbers(-1, 1)], "Tile: an extent, .*, found -3"),
+    "Pad": (
+        PADS,
+        [given(6), numbers(-4, -3)],
+        "Pad: an extent, expected 0 to .*, found -1",
+    ),
+    "a large pad": (
+        PADS,
+        [given(6), numbers(1 << 62, 1 << 62)],
+        "Pad: a pad of axis 0, expected -2147483647 to 2147483647, found 4611686018427387904",
+    ),
+    "a pad without elements": (
+        MODELS["Pad by mirrors"][0],
+        [given(3, 4), numbers(-1, 0, 1, 0)],
+        "Pad: a pad, expected 0 to 2147483647, found -1",
+    ),
+    "Resize": (
+        MODELS["Resize to all sizes"][0],
+        [given(1, 2, 5, 4), numbers(1, 2, -3, 4)],
+        "Resize: an extent, expected 0 to 2147483647, found -3",
+    ),
+    "a scale": (SCALES, [given(2, 2, 9, 4), np.float32([np.nan, 1])], "Resize: a scale, expected"),
+    "a large scale": (
+        SCALES,
+        [given(2, 2, 9, 4), np.float32([1, 1e9])],
+        "Resize: a scale, expected a number over 0 and a result of fewer than 2..31 elements",
+    ),
+    "an axis": (
+        MODELS["CumSum along an axis"][0],
+        [given(3, 4), np.array(2, np.int32)],
+        "CumSum: axis, expected -2 to 1, found 2",
+    ),
     "Compress": (
         MODELS["Compress"][0],
         [given(3, 4), np.ones(4, bool)],
@@ -232,7 +334,7 @@ def test_numbers_that_no_shape_has_are_refused(case: str, tmp_path: Path) -> Non
     """With the operator and the numbers; the next call works."""
     text, arrays, message = REFUSED[case]
     main = main_of(parsed(text), tmp_path)
-    with pytest.raises((IndexError, MemoryError), match=message):
+    with pytest.raises((IndexError, MemoryError, ValueError), match=message):
         main(*arrays)
 
 

@@ -42,7 +42,7 @@ def lower_open(node: ir.Node) -> Operator:
         return cast_bfloat16(node)
     rule = _rule(node)
     assert rule is not None
-    takes_halves = rule is elementwise or node.op_type in {*movement.RULES, "Shape"}
+    takes_halves = rule is elementwise or node.op_type in {*movement.RULES, "Pad", "Shape"}
     for value in (*node.inputs, *results(node)):
         type_ = None if value is None else c_type(value)
         if type_ and type_ not in _TYPES and not (takes_halves and type_ == "_Float16"):

@@ -137,7 +137,11 @@ class Numbers:
         known = constants(self._node, index)
         if known is not None:
             return f"INT64_C({max(known[element], -(1 << 63) + 1)})"
+        return f"(int64_t){self.read(index, element)}"
+
+    def read(self, index: int, element: int) -> str:
+        """Return an element of a parameter as C, of its data type."""
         value = given(self._node, index)
         if value not in self.inputs:
             self.inputs.append(value)
-        return f"(int64_t)x{self.inputs.index(value)}[{element}]"
+        return f"x{self.inputs.index(value)}[{element}]"

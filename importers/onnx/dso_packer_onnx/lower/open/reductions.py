@@ -6,18 +6,29 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...dtypes import c_type
 from ...extent import in_c, product
-from ...operator import shape_of
+from ...operator import elements, shape_of
 from ..code import count_in_c
 from ..one_node import results
 from ..refused import refuse
-from .parts import attribute, constants, given, indices_of, input_of, nest, operator, place, strides
+from .parts import (
+    Numbers,
+    attribute,
+    constants,
+    given,
+    indices_of,
+    input_of,
+    nest,
+    operator,
+    place,
+    strides,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import onnx_ir as ir
 
-    from ...operator import Operator
+    from ...operator import Operator, Shape
 
 _COLUMNS = 2048  # results of one loop
 _LANES = 16  # parts of a row, whose results do not wait for each other
@@ -178,11 +189,18 @@ def _softmax(node: ir.Node) -> Operator:
 
 def _cum_sum(node: ir.Node) -> Operator:
     value, axes = given(node, 0), constants(node, 1)
-    if axes is None:
-        raise refuse(node, "open", "a computed axis")
     shape, type_ = shape_of(value), c_type(value)
-    axis = axes[0] % len(shape)
-    rows, width = in_c(shape[axis]), in_c(product(shape[axis + 1 :]))
+    numbers, find = Numbers(node, [value]), ""
+    if axes is None:
+        if elements(shape_of(given(node, 1))) != 1:
+            raise refuse(node, "open", "an axis that is not one number")
+        find = _found_axis(node, shape, numbers.at(1, 0))
+        outer, rows, width = "outer", "rows", "width"
+    else:
+        axis = axes[0] % len(shape)
+        outer, rows, width = map(
+            in_c, (product(shape[:axis]), shape[axis], product(shape[axis + 1 :]))
+        )
     row = f"({rows} - 1 - i)" if attribute(node, "reverse", 0) else "i"
     lines = ["sum[c] += v;", "y[c] = sum[c];"]
     if attribute(node, "exclusive", 0):
@@ -199,10 +217,25 @@ def _cum_sum(node: ir.Node) -> Operator:
         f"        {lines[0]}\n        {lines[1]}\n      }}\n    }}\n"
     )
     loops = (
-        f"  for (int64_t i0 = 0; i0 < {in_c(product(shape[:axis]))}; i0++)\n"
+        f"  for (int64_t i0 = 0; i0 < {outer}; i0++)\n"
         f"  for (int64_t i1 = 0; i1 < {width}; i1 += {_COLUMNS}) {{\n{body}  }}\n"
     )
-    return operator(node, loops, [value])
+    return operator(node, find + loops, numbers.inputs)
+
+
+def _found_axis(node: ir.Node, shape: Shape, axis: str) -> str:
+    """Return C that sets `rows` to the extent of an axis, `outer` and `width` to its neighbours."""
+    rank = len(shape)
+    return (
+        f"  const int64_t extents[] = {{{', '.join(map(in_c, shape))}}};\n"
+        f"  int64_t axis = {axis}, outer = 1, width = 1;\n"
+        f"  if (axis < -{rank} || axis >= {rank})\n"
+        f'    return dso_outside("{node.op_type}: axis", -{rank}, {rank - 1}, axis);\n'
+        f"  if (axis < 0) axis += {rank};\n"
+        "  for (int64_t i = 0; i < axis; i++) outer *= extents[i];\n"
+        f"  for (int64_t i = axis + 1; i < {rank}; i++) width *= extents[i];\n"
+        "  const int64_t rows = extents[axis];\n"
+    )
 
 
 def _arg(node: ir.Node) -> Operator:

@@ -69,8 +69,15 @@ def _constant_of_shape(node: ir.Node) -> Operator:
     return operator(node, nest((product(shape_of(out)),), f"    y0[i0] = {text};\n"), [])
 
 
+def _eye_like(node: ir.Node) -> Operator:
+    shape = shape_of(results(node)[0])
+    element = f"    y0[i0 * {in_c(shape[1])} + i1] = i1 - i0 == {attribute(node, 'k', 0)};\n"
+    return operator(node, nest(shape, element), [])
+
+
 RULES: dict[str, Callable[[ir.Node], Operator]] = {
     "ConstantOfShape": _constant_of_shape,
+    "EyeLike": _eye_like,
     "Range": _range,
     "Shape": _shape,
     "Size": _size,

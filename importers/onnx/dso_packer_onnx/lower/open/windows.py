@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...dtypes import c_type
-from ...extent import Extent, in_c, pads_of, total
+from ...extent import Extent, identifier, in_c, pads_of, parameter, symbols_of, total
 from ...operator import shape_of
 from ..one_node import results
 from ..refused import refuse
 from .parts import (
+    Numbers,
     attribute,
     constants,
     given,
     indices_of,
     input_of,
+    inputs_of,
     nest,
     operator,
     place,
@@ -121,20 +123,39 @@ def _pool(node: ir.Node) -> Operator:
 
 
 def _pad(node: ir.Node) -> Operator:
-    shape, numbers = shape_of(given(node, 0)), constants(node, 1)
-    axes = constants(node, 3)
-    if numbers is None or (axes is None and input_of(node, 3) is not None):
-        raise refuse(node, "open", "computed pads")
+    shape, pads, axes = shape_of(given(node, 0)), constants(node, 1), constants(node, 3)
+    if not shape or (axes is None and input_of(node, 3) is not None):
+        raise refuse(node, "open", "computed axes" if shape else "a scalar")
     mode = str(attribute(node, "mode", "constant"))
-    if mode != "constant" and min(numbers, default=0) < 0:
-        raise refuse(node, "open", f"negative pads and mode {mode!r}")
+    if mode != "constant" and (mode not in _INSIDE or min(pads or (), default=0) < 0):
+        raise refuse(node, "open", f"mode {mode!r}, or negative pads")
     axes = list(range(len(shape))) if axes is None else [axis % len(shape) for axis in axes]
-    before, after = [0] * len(shape), [0] * len(shape)
+    value = input_of(node, 2) if mode == "constant" else None
+    numbers = Numbers(node, [given(node, 0), *([] if value is None else [value])])
+    found: Sequence[Extent] = pads or ()
+    sets = ""
+    if pads is None:
+        found, sets = _pads_in_c(node, numbers, 2 * len(axes), is_signed=mode == "constant")
+    before: list[Extent] = [0] * len(shape)
+    after = [*before]
     for index, axis in enumerate(axes):
-        before[axis], after[axis] = numbers[index], numbers[index + len(axes)]
-    if mode != "constant":
-        return padded(node, before, after, None, _INSIDE[mode])
-    return padded(node, before, after, input_of(node, 2))
+        before[axis], after[axis] = found[index], found[index + len(axes)]
+    fill = "0" if value is None else "x1[0]"
+    return padded(node, before, after, numbers.inputs, fill, _INSIDE.get(mode, ""), sets)
+
+
+def _pads_in_c(
+    node: ir.Node, numbers: Numbers, count: int, *, is_signed: bool
+) -> tuple[list[Extent], str]:
+    """Return names for pads that data decides, and C that reads them to variables."""
+    taken = symbols_of([*shape_of(given(node, 0)), *shape_of(results(node)[0])])
+    names, text = [identifier(f"pad{index}", taken) for index in range(count)], ""
+    for index, pad in enumerate(map(parameter, names)):
+        text += f"  const int64_t {pad} = {numbers.at(1, index)};\n"
+        if not is_signed:
+            outside = f'dso_outside("Pad: a pad", 0, INT32_MAX, {pad})'
+            text += f"  if ({pad} < 0) return {outside};\n"
+    return [*names], text
 
 
 # For each mode of Pad the place in an axis of n elements that an element k of the result has.
@@ -150,7 +171,8 @@ def computed_pad(node: ir.Node) -> Operator:
     """Lower dso.Pad, whose pads are expressions."""
     pads = pads_of(node)
     half = len(pads) // 2
-    return padded(node, pads[:half], pads[half:], input_of(node, 1))
+    inputs = inputs_of(node)
+    return padded(node, pads[:half], pads[half:], inputs, "x1[0]" if len(inputs) > 1 else "0")
 
 
 def _axes_of(
@@ -185,19 +207,22 @@ def padded(
     node: ir.Node,
     before: Sequence[Extent],
     after: Sequence[Extent],
-    value: ir.Value | None,
+    inputs: Sequence[ir.Value],
+    fill: str,
     inside: str = "",
+    sets: str = "",
 ) -> Operator:
     """Copy rows into an output with pads, which may be negative.
 
-    `value` fills the pads, or the element at the place `inside`.
+    `fill` is the element of the pads, if it is not at the place `inside`. The C text `sets`
+    declares the symbols of the pads, if data decides them.
     """
     x, (out,) = given(node, 0), results(node)
     shape, made = shape_of(x), shape_of(out)
     checks, tests, source = _axes_of(node, before, after, inside)
     first = [in_c(pad) for pad in before]
     last, type_ = len(shape) - 1, c_type(x)
-    fill, extent, row = "0" if value is None else "x1[0]", in_c(shape[last]), in_c(made[last])
+    extent, row = in_c(shape[last]), in_c(made[last])
     from_row = f"x0 + {place(strides(shape)[:last], source[:last])}"
     if inside:
         fill = f"({from_row})[{inside.format(k=f'(c - {first[last]})', n=extent)}]"
@@ -216,8 +241,8 @@ def padded(
         f"    for (int64_t c = 0; c < begin; c++) y[c] = {fill};\n"
         f"    for (int64_t c = end; c < {row}; c++) y[c] = {fill};\n"
     )
-    inputs = [x] if value is None else [x, value]
-    return operator(node, checks + nest(made[:last], body), inputs, extents=[*before, *after])
+    extents = () if sets else (*before, *after)
+    return operator(node, sets + checks + nest(made[:last], body), inputs, extents)
 
 
 RULES: dict[str, Callable[[ir.Node], Operator]] = {
