@@ -42,8 +42,10 @@ def raise_integer_volumes(model: ir.Model) -> int:
     """Make each integer convolution of volumes one of images; return how many."""
     count = 0
     for node in model.graph:
-        weight = node.inputs[_WEIGHTS[node.op_type]] if is_node(node, *_WEIGHTS) else None
-        array, shape = constant(weight), dims(node.inputs[0])
+        if not is_node(node, *_WEIGHTS):
+            continue
+        weight, shape = node.inputs[_WEIGHTS[node.op_type]], dims(node.inputs[0])
+        array = constant(weight)
         if weight is None or array is None or array.ndim != 5 or 0 in array.shape or shape is None:
             continue
         window = window_of(node, [*array.shape[2:]])
