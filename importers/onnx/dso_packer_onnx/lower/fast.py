@@ -10,12 +10,12 @@ from .bits import matmul_bits, rows_bits
 from .elementwise import elementwise
 from .extents import extents, prefix
 from .flow import flow, raising
-from .images import concat, conv2d, interleave, pooling, reorder, resize
+from .images import concat, conv2d, interleave, pooling, reorder
 from .lowp import lowp_conv2d, lowp_matmul
 from .open.windows import computed_pad
 from .quantize import dequantize, dynamic_quantize, quantize, unpack
 from .recurrent_layer import recurrent
-from .resample import resample
+from .resample import resample, resize
 from .rows import attention, double_matmul, matmul, normalize
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packer.declare.c_text import c_string
 from packer.operators import BLOCK, conv2d_count
 from packer.operators import workspace as need
 
@@ -12,7 +11,7 @@ from ..extent import Extent, expression_of, extents_in, in_c, pads_of, product, 
 from ..image import image_of, kernel_of
 from ..operator import elements, shape_of, stored
 from .code import operator_of
-from .epilogue import after_in_c, float_in_c
+from .epilogue import after_in_c
 from .packing import half_in_c, packed_conv2d
 
 if TYPE_CHECKING:
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
     from ..operator import Operator
 
 _FLOAT = 4
-_EMPTY = "Resize: an image without pixels, expected one with pixels for an output with some"
 
 
-def _batch(image: Image) -> str:
+def batch_of(image: Image) -> str:
+    """Return the number of images as C."""
     return in_c(image.batch)
 
 
@@ -99,7 +98,7 @@ def conv2d(node: ir.Node) -> Operator:
     added = f"{names[id(residual)]} + {in_c(out.first)}" if residual is not None else ""
     body = f"""\
   const struct dso_op_conv2d conv = {{
-      .batch = {_batch(out)},
+      .batch = {batch_of(out)},
       .in = {source.in_c("x0")},
       .out = {out.in_c("y0")},
       .groups = {groups},
@@ -126,7 +125,7 @@ def conv2d(node: ir.Node) -> Operator:
     )
 
 
-def _in_one_layout(node: ir.Node) -> tuple[ir.Value, Image, Image]:
+def in_one_layout(node: ir.Node) -> tuple[ir.Value, Image, Image]:
     """Return the input, and how it and the output are stored."""
     x = node.inputs[0]
     assert x is not None
@@ -138,14 +137,14 @@ def _in_one_layout(node: ir.Node) -> tuple[ir.Value, Image, Image]:
 
 def pooling(node: ir.Node) -> Operator:
     """Lower the greatest or the average of windows."""
-    x, source, out = _in_one_layout(node)
+    x, source, out = in_one_layout(node)
     # An empty window is the whole image.
     kernel: Sequence[Extent] = _ints(node, "kernel", []) or (source.height, source.width)
     pads = pads_of(node)
     is_average = node.attributes.get_string("kind") == "average"
     body = f"""\
   const struct dso_op_pooling pooling = {{
-      .batch = {_batch(source)},
+      .batch = {batch_of(source)},
       .in = {source.in_c("x0")},
       .out = {out.in_c("y0")},
       .kernel = {_pair(kernel)},
@@ -172,51 +171,9 @@ def reorder(node: ir.Node) -> Operator:
     body = f"""\
   const struct dso_op_image in = {source.in_c("x0")};
   const struct dso_op_image out = {out.in_c("y0")};
-  return dso_op_reorder({_batch(source)}, &in, &out);
+  return dso_op_reorder({batch_of(source)}, &in, &out);
 """
     return operator_of("reorder", body, [x], node.outputs, parts=["reorder"])
-
-
-def _scale_in_c(node: ir.Node, name: str) -> str:
-    index = node.attributes.get_int(f"index_of_{name}")
-    return float_in_c(node.attributes.get_float(name, 0.0)) if index is None else f"x1[{index}]"
-
-
-def resize(node: ir.Node) -> Operator:
-    """Lower a Resize."""
-    x, source, out = _in_one_layout(node)
-    scales = [_scale_in_c(node, name) for name in ("scale_y", "scale_x")]
-    mode, places, nearest = (
-        f"DSO_OP_{node.attributes.get_string(name, '').upper()}"
-        for name in ("mode", "places", "nearest")
-    )
-    body = f"""\
-  const struct dso_op_resize resize = {{
-      .batch = {_batch(source)},
-      .in = {source.in_c("x0")},
-      .out = {out.in_c("y0")},
-      .scale = {{{", ".join(scales)}}},
-      .mode = {mode},
-      .places = {places},
-      .nearest = {nearest},
-      .cubic = {float_in_c(node.attributes.get_float("cubic", 0.0))},
-      .exclude_outside = {node.attributes.get_int("exclude_outside", 0)},
-      .workspace = workspace,
-  }};
-  if (!dso_op_resize(&resize)) return 0;
-  return dso_raise("ValueError", {c_string(_EMPTY)});
-"""
-    taps = product((need.RESIZE_FLOATS, total((out.height, out.width))))
-    return operator_of(
-        "resize",
-        body,
-        [x, *(value for value in node.inputs[1:] if value is not None)],
-        node.outputs,
-        workspace=product((_FLOAT, taps)),
-        parts=["resize"],
-        before='#include "dso_packer.h"\n',
-        flops=4 * elements(shape_of(node.outputs[0])),
-    )
 
 
 def concat(node: ir.Node) -> Operator:
@@ -231,7 +188,7 @@ def concat(node: ir.Node) -> Operator:
         body += f"""\
   const struct dso_op_image in{i} = {source.in_c(f"x{i}")};
   const struct dso_op_image out{i} = {part_in_c};
-  if (dso_op_reorder({_batch(source)}, &in{i}, &out{i})) return -1;
+  if (dso_op_reorder({batch_of(source)}, &in{i}, &out{i})) return -1;
 """
         planes += source.planes
     body += "  return 0;\n"

@@ -1,21 +1,24 @@
-"""dso.Resample: Resize with a filter that grows with the scale (antialias), along one axis."""
+"""dso.Resize, of images, and dso.Resample, along one axis with a filter (antialias)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from packer.declare.c_text import c_string
+from packer.operators import workspace as need
 
 from ..extent import in_c, product, total
 from ..operator import elements, shape_of
 from .code import operator_of
 from .epilogue import float_in_c
+from .images import batch_of, in_one_layout
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 
     from ..operator import Operator
 
+_FLOAT = 4  # bytes
 _REACH = {"linear": 1, "cubic": 2}  # of the filter, in elements of the smaller axis
 # The place of element i of m in an axis of n elements, as ONNX Runtime computes it.
 _PLACES = {
@@ -32,7 +35,50 @@ _FILTERS = {
     "  return x < 2 ? ((A * x - 5 * A) * x + 8 * A) * x - 4 * A : 0;\n"
     "}\n",
 }
+_NO_PIXELS = "Resize: an image without pixels, expected one with pixels for an output with some"
 _EMPTY = "Resize: an axis without elements, expected some for an output with some"
+
+
+def _scale_in_c(node: ir.Node, name: str) -> str:
+    index = node.attributes.get_int(f"index_of_{name}")
+    return float_in_c(node.attributes.get_float(name, 0.0)) if index is None else f"x1[{index}]"
+
+
+def resize(node: ir.Node) -> Operator:
+    """Lower a Resize."""
+    x, source, out = in_one_layout(node)
+    scales = [_scale_in_c(node, name) for name in ("scale_y", "scale_x")]
+    mode, places, nearest = (
+        f"DSO_OP_{node.attributes.get_string(name, '').upper()}"
+        for name in ("mode", "places", "nearest")
+    )
+    body = f"""\
+  const struct dso_op_resize resize = {{
+      .batch = {batch_of(source)},
+      .in = {source.in_c("x0")},
+      .out = {out.in_c("y0")},
+      .scale = {{{", ".join(scales)}}},
+      .mode = {mode},
+      .places = {places},
+      .nearest = {nearest},
+      .cubic = {float_in_c(node.attributes.get_float("cubic", 0.0))},
+      .exclude_outside = {node.attributes.get_int("exclude_outside", 0)},
+      .workspace = workspace,
+  }};
+  if (!dso_op_resize(&resize)) return 0;
+  return dso_raise("ValueError", {c_string(_NO_PIXELS)});
+"""
+    floats = product((need.RESIZE_FLOATS, total((out.height, out.width))))
+    return operator_of(
+        "resize",
+        body,
+        [x, *(value for value in node.inputs[1:] if value is not None)],
+        node.outputs,
+        workspace=product((_FLOAT, floats)),
+        parts=["resize"],
+        before='#include "dso_packer.h"\n',
+        flops=4 * elements(shape_of(node.outputs[0])),
+    )
 
 
 def resample(node: ir.Node) -> Operator:
@@ -88,7 +134,7 @@ def resample(node: ir.Node) -> Operator:
         body,
         [x],
         node.outputs,
-        workspace=product((4, room)),
+        workspace=product((_FLOAT, room)),
         before='#include <math.h>\n#include "dso_packer.h"\n' + _FILTERS[mode].replace("A", a),
         flops=4 * elements(made),
     )
